@@ -36,10 +36,10 @@ class Pipeline:
         if self.verify_each:
             verify(graph)
         finished_passes: list[str] = []
-        for each in self.passes:
-            name = getattr(each, "__name__", repr(each))
+        for step in self.passes:
+            name = getattr(step, "__name__", repr(step))
             try:
-                graph = each(graph)
+                graph = step(graph)
                 if not isinstance(graph, Graph):  # pyright: ignore[reportUnnecessaryIsInstance]
                     raise GraphError("a pass must return a Graph", got=repr(graph))
                 if self.verify_each:
@@ -74,7 +74,7 @@ def lower(graph: Graph, verify_each: bool = False) -> Graph:
         raise GraphError("a Graph is needed", got=f"a {type(graph).__name__}{has}")
     lowered_graph = graph.memo("lower")
     if lowered_graph is None:
-        passes = [_freeing(each, graph) for each in LOWERING]
+        passes = [_freeing(step, graph) for step in LOWERING]
         lowered_graph = Pipeline(passes, verify_each)(graph)
         verify(lowered_graph)  # imported above: a fork must not find another thread importing it
         graph.memo("lower", lowered_graph)
@@ -87,16 +87,16 @@ def lower_to_ops(graph: Graph) -> Graph:
     return lower(without_loops(graph) if isinstance(graph, Graph) else graph)  # pyright: ignore[reportUnnecessaryIsInstance]
 
 
-def _freeing(each: Pass, original: Graph) -> Pass:
+def _freeing(step: Pass, original: Graph) -> Pass:
     """Wrap a pass so that it empties its input graph after use, unless that is the user's graph.
 
     Symbols and their graph refer to each other: without this an intermediate graph would occupy
     memory until the next run of the cyclic garbage collector.
     """
 
-    @wraps(each)
+    @wraps(step)
     def run(before: Graph) -> Graph:
-        after = each(before)
+        after = step(before)
         if before not in (original, after):
             before.symbols.clear()
             before.inputs.clear()

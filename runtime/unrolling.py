@@ -327,7 +327,7 @@ class _Unrolling:
         results = call.bound(draws) if draws else call([arg.array for arg in args])
         values = [self.call_value(*pair) for pair in zip(results, parts, strict=True)]
         results, operands = (
-            tuple(x.symbol for x in each if x.symbol is not None) for each in (values, args)
+            tuple(x.symbol for x in group if x.symbol is not None) for group in (values, args)
         )
         step = StepBeside(
             callee.name,

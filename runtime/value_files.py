@@ -125,7 +125,7 @@ def _with_dtype(array: Array, name: str, dtype: DType | None) -> Array:
     """View raw bits in their dtype if the name's suffix or `dtype` determines it."""
     suffix = name.rpartition(".")[2]
     if array.dtype.kind == "u":
-        dtype = next((each for each in DType if str(each) == suffix), None)
+        dtype = next((dtype for dtype in DType if str(dtype) == suffix), None)
     elif array.dtype.kind != "V" or array.dtype.names:  # NumPy reads unknown dtypes as V
         return array
     if dtype is None or not is_foreign(dtype.storage):

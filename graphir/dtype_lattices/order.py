@@ -179,7 +179,7 @@ class Lattice(Generic[Node]):
         """
         if node in self._bit:
             return node
-        matches = [each for each in self.nodes if str(each) == node]
+        matches = [member for member in self.nodes if str(member) == node]
         if not matches:
             raise PromotionError(
                 f"lattice {self.name!r} has no {node}",

@@ -37,24 +37,24 @@ def symbols_of(graph: Graph, op: Op, operands: Sequence[Any]) -> tuple[Symbol, .
             break
     else:
         return tuple(operands)
-    operands = [each.read() if is_wrapper(each) else each for each in operands]
+    operands = [symbol.read() if is_wrapper(symbol) else symbol for symbol in operands]
     enter = graph.rules.entering
     entered_operands = [
         enter(operand) if isinstance(operand, np.generic) else operand for operand in operands
     ]
     joined_positions = op.signature.promoted
     places = range(len(entered_operands)) if joined_positions is None else joined_positions
-    beside = [entered_operands[i].type for i in places if isinstance(entered_operands[i], Symbol)]
+    partners = [entered_operands[i].type for i in places if isinstance(entered_operands[i], Symbol)]
     symbols: list[Any] = [
         operand
         if is_literal(operand)
-        else _symbol(graph, operand, op, beside if i in places else ())
+        else _symbol(graph, operand, op, partners if i in places else ())
         for i, operand in enumerate(entered_operands)
     ]
     if all(isinstance(operand, Symbol) for operand in symbols):
         return tuple(symbols)
     if graph.numbers is not None:
-        return tuple([own(graph, each, op.name) for each in graph.numbers.entered(op, symbols)])
+        return tuple([own(graph, symbol, op.name) for symbol in graph.numbers.entered(op, symbols)])
     return tuple(
         operand
         if isinstance(operand, Symbol)
@@ -142,7 +142,7 @@ def _symbol(graph: Graph, operand: Any, op: Op, partners: Sequence[TensorType]) 
     return symbol if to is symbol.dtype else symbol.cast(to)
 
 
-def own(graph: Graph, symbol: Symbol, what: str) -> Symbol:
+def own(graph: Graph, symbol: Symbol, user: str) -> Symbol:
     """Return the symbol if it belongs to the graph; else raise GraphError.
 
     While a body of control flow is traced, the graph is that of the body, in which an input stands
@@ -150,12 +150,12 @@ def own(graph: Graph, symbol: Symbol, what: str) -> Symbol:
     """
     if symbol.graph is not graph:
         if graph.body is not None:
-            return own(graph.innermost, symbol, what)
+            return own(graph.innermost, symbol, user)
         captured = graph.captured(symbol)
         if captured is not None:
             return captured
         raise GraphError(
-            f"{what} in graph {graph.name!r} was given {symbol.name}: {symbol.type} ("
+            f"{user} in graph {graph.name!r} was given {symbol.name}: {symbol.type} ("
             f"{symbol.location}) of graph {symbol.graph.name!r}",
             fix="return it from the function of control flow"
             if symbol.graph.is_body

@@ -372,11 +372,11 @@ class Symbol(SymbolOperators):
         def __contains__(self, item: object) -> bool:
             self._valueless("in", "use (x == item).any()")
 
-    def _valueless(self, what: str, fix: str) -> NoReturn:
+    def _valueless(self, question: str, fix: str) -> NoReturn:
         error = ValuelessError(
             f"a symbol of op {self.op.name} has no value in Python",
             fix=fix,
-            op=what,
+            op=question,
             operands=(OperandInfo(self.name, self.type, self.location),),
             location=user_location(),
         )

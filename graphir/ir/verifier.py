@@ -85,7 +85,7 @@ def _misplaced(graph: Graph, symbol: Symbol, place: int) -> GraphError | None:
     for arg in symbol.args:
         at = arg.index
         if not 0 <= at < place or symbols[at] is not arg:
-            position = next(i for i, each in enumerate(symbol.args) if each is arg)
+            position = next(i for i, operand in enumerate(symbol.args) if operand is arg)
             return GraphError(f"operand {position} is used before it has been defined")
     if type(symbol.attrs) is not AttributeRecord:
         return GraphError(f"its attributes {symbol.attrs} are not in normal form")

@@ -202,7 +202,7 @@ def pairs(value: Pairs, types: Types) -> tuple[tuple[int, int], ...]:
     """(before, after) for each axis; an int or a single pair applies to all axes."""
     rank = types[0].rank
     sequence = cast("Sequence[Any]", value) if isinstance(value, (list, tuple)) else (value, value)
-    if all(isinstance(each, Integral) for each in sequence):
+    if all(isinstance(element, Integral) for element in sequence):
         sequence = [sequence] * rank
     if len(sequence) != rank or any(len(_integers(pair)) != 2 for pair in sequence):
         raise ShapeError(
@@ -225,8 +225,10 @@ def limits(value: ShapeLike, types: Types) -> Shape:
 def axis_steps(value: Sequence[Ints], types: Types) -> tuple[tuple[int, ...], ...]:
     """For each axis of the result, its steps along the axes of the operand, as ints."""
     sequence = tuple(cast("Sequence[Any]", value)) if isinstance(value, (list, tuple)) else ()
-    steps = tuple(_integers(each) for each in sequence)
-    if not isinstance(value, (list, tuple)) or any(len(each) != types[0].rank for each in steps):
+    steps = tuple(_integers(axis_step) for axis_step in sequence)
+    if not isinstance(value, (list, tuple)) or any(
+        len(axis_step) != types[0].rank for axis_step in steps
+    ):
         raise ShapeError(
             f"each axis of the result takes {types[0].rank} steps",
             got=f"{value!r} for {types[0]}",
@@ -293,7 +295,7 @@ def numpy_loop(op: str, *others: str) -> Callable[[Any, Types], Any]:
                 fix=f'use a form like ("{op}", ((-1,),), ())',
             )
         operands = _strides(loop[1], types[len(types) - ufunc.nin :])
-        outs = tuple(tuple(_integers(each)) for each in several(loop[2]))
+        outs = tuple(tuple(_integers(output)) for output in several(loop[2]))
         if len(outs) > ufunc.nout:
             raise GraphError(f"{ufunc.__name__} has {ufunc.nout} results", got=repr(outs))
         return loop[0], operands, outs
@@ -306,10 +308,12 @@ def _strides(value: Any, types: Types) -> tuple[tuple[int, ...], ...]:
     operands = tuple(cast("Sequence[Any]", value)) if isinstance(value, (list, tuple)) else ()
     if len(operands) != len(types):
         raise GraphError("each operand needs strides", got=repr(operands))
-    strides = tuple(tuple(_integers(each)) for each in operands)
-    for each, operand in zip(strides, types, strict=True):
-        if len(each) != operand.rank:
-            raise ShapeError(f"{operand} needs {operand.rank} strides", got=str(len(each)))
+    strides = tuple(tuple(_integers(operand_strides)) for operand_strides in operands)
+    for operand_strides, operand in zip(strides, types, strict=True):
+        if len(operand_strides) != operand.rank:
+            raise ShapeError(
+                f"{operand} needs {operand.rank} strides", got=str(len(operand_strides))
+            )
     return strides
 
 

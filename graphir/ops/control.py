@@ -112,7 +112,7 @@ def _graph(value: Any, types: Types = ()) -> BodyGraph:
 
 def _graphs(value: Any, types: Types = ()) -> tuple[BodyGraph, ...]:
     """At least one graph, all with the same types of inputs."""
-    graphs = tuple(_graph(each) for each in at.several(value))
+    graphs = tuple(_graph(graph) for graph in at.several(value))
     if not graphs:
         raise GraphError("at least one graph is needed", got="none")
     return graphs
@@ -145,17 +145,17 @@ def _entering(rules: PromotionRules, op: Op, types: Types, graph: BodyGraph) -> 
 
 
 def _matches(
-    rules: PromotionRules, op: Op, type_: TensorType, target: TensorType, what: str
+    rules: PromotionRules, op: Op, type_: TensorType, target: TensorType, role: str
 ) -> None:
     """Raise an error unless a value of one type may enter or leave a graph as another type.
 
     The shapes must be equal. The dtype must be equal, or promote to the target beside it.
     """
     if type_.shape != target.shape:
-        raise ShapeError(f"{what} must be {target}", got=str(type_), op=op.name)
+        raise ShapeError(f"{role} must be {target}", got=str(type_), op=op.name)
     if type_.dtype is not target.dtype and rules.common((type_, target)) is not target.dtype:
         raise PromotionError(
-            f"{what} must be {target}", got=str(type_), fix=cast_first(target.dtype), op=op.name
+            f"{role} must be {target}", got=str(type_), fix=cast_first(target.dtype), op=op.name
         )
 
 

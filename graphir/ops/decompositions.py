@@ -14,10 +14,45 @@ of a decomposition is its result.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 Axes = tuple[int, ...]
+Sizes: TypeAlias = Sequence[Any]
+"""Ints or, of symbols, named dims."""
+
+
+class Tensor(Protocol):
+    """An operand or a result: a NumPy array, or a symbol of a graph."""
+
+    dtype: Any
+    shape: Any
+
+    def __neg__(self) -> Tensor: ...
+    def __add__(self, other: Tensor, /) -> Tensor: ...
+    def __sub__(self, other: Tensor, /) -> Tensor: ...
+    def __mul__(self, other: Tensor, /) -> Tensor: ...
+    def __truediv__(self, other: Tensor, /) -> Tensor: ...
+    def __and__(self, other: Tensor, /) -> Tensor: ...
+    def __or__(self, other: Tensor, /) -> Tensor: ...
+    def __xor__(self, other: Tensor, /) -> Tensor: ...
+    def __lt__(self, other: Tensor, /) -> Tensor: ...
+    def __gt__(self, other: Tensor, /) -> Tensor: ...
+    def __ge__(self, other: Tensor, /) -> Tensor: ...
+
+
+class Primitives(Protocol):
+    """The namespace `p` of a decomposition: the ops by their names, and two functions."""
+
+    def number(self, value: float, like: Tensor, /) -> Tensor:
+        """Return a number in the dtype of another value."""
+        ...
+
+    def count(self, x: Tensor, axes: Axes, less: int = 0, /, *, like: Tensor) -> Tensor:
+        """Return the number of elements along axes minus `less`, at least 0."""
+        ...
+
+    def __getattr__(self, op: str, /) -> Callable[..., Tensor]: ...
 
 
 class Decomposition(NamedTuple):
@@ -56,38 +91,38 @@ def bounded(ulps: int, names: str = "") -> Callable[[Callable[..., Any]], Callab
 
 
 @exact
-def positive(p: Any, x: Any) -> Any:
+def positive(p: Primitives, x: Tensor) -> Tensor:
     """The operand itself."""
     return x
 
 
 @exact
-def square(p: Any, x: Any) -> Any:
+def square(p: Primitives, x: Tensor) -> Tensor:
     """The product x * x."""
     return p.multiply(x, x)
 
 
 @exact
-def relu(p: Any, x: Any) -> Any:
+def relu(p: Primitives, x: Tensor) -> Tensor:
     """0 for what is below, else the operand, of which -0.0 and NaN stay."""
     zero = p.number(0, x)
     return p.where(p.less(x, zero), zero, x)
 
 
 @exact
-def clip(p: Any, x: Any, low: Any, high: Any) -> Any:
+def clip(p: Primitives, x: Tensor, low: Tensor, high: Tensor) -> Tensor:
     """The lesser of max(x, low) and high."""
     return p.minimum(p.maximum(x, low), high)
 
 
 @exact
-def abs(p: Any, x: Any) -> Any:  # noqa: A001 -- named as the op
+def abs(p: Primitives, x: Tensor) -> Tensor | None:  # noqa: A001 -- named as the op
     """The operand itself if its dtype has no negative numbers, else a primitive."""
     return x if x.dtype.kind in "bu" else None
 
 
 @exact
-def sign(p: Any, x: Any) -> Any:
+def sign(p: Primitives, x: Tensor) -> Tensor | None:
     """-1, 0 or 1, and NaN for NaN. The sign of a complex number is a primitive."""
     kind = x.dtype.kind
     if kind in "bc":
@@ -100,7 +135,7 @@ def sign(p: Any, x: Any) -> Any:
 
 
 @exact
-def remainder(p: Any, x: Any, y: Any) -> Any:
+def remainder(p: Primitives, x: Tensor, y: Tensor) -> Tensor:
     """The remainder with the sign of y, even if it is 0: fmod, plus y where the signs differ."""
     rest, zero = p.fmod(x, y), p.number(0, x)
     floored = p.where(_crossed(p, rest, y, zero), rest + y, rest)
@@ -110,7 +145,7 @@ def remainder(p: Any, x: Any, y: Any) -> Any:
 
 
 @exact
-def floor_divide(p: Any, x: Any, y: Any) -> Any:
+def floor_divide(p: Primitives, x: Tensor, y: Tensor) -> Tensor | None:
     """The floor of x / y, computed from the remainder as in NumPy; a primitive for integers."""
     if x.dtype.kind != "f":
         return None
@@ -124,13 +159,13 @@ def floor_divide(p: Any, x: Any, y: Any) -> Any:
     return p.where(p.equal(y, zero), ratio, signed)
 
 
-def _crossed(p: Any, rest: Any, y: Any, zero: Any) -> Any:
+def _crossed(p: Primitives, rest: Tensor, y: Tensor, zero: Tensor) -> Tensor:
     """Whether fmod is nonzero and its sign, the sign of x, differs from that of y."""
     return p.not_equal(rest, zero) & ((rest < zero) ^ (y < zero))
 
 
 @exact
-def reciprocal(p: Any, x: Any) -> Any:
+def reciprocal(p: Primitives, x: Tensor) -> Tensor | None:
     """The quotient 1 / x; for integers truncated, with 0 for 0; a primitive for complex numbers."""
     if x.dtype.kind == "c":
         return None
@@ -141,13 +176,13 @@ def reciprocal(p: Any, x: Any) -> Any:
 
 
 @bounded(0, "floor ceil")
-def _round(p: Any, x: Any) -> Any:
+def _round(p: Primitives, x: Tensor) -> Tensor | None:
     """The operand itself for integers and bools, else a primitive."""
     return x if x.dtype.kind in "biu" else None
 
 
 @exact
-def trunc(p: Any, x: Any) -> Any:
+def trunc(p: Primitives, x: Tensor) -> Tensor:
     """The operand rounded towards 0."""
     if x.dtype.kind in "biu":
         return x
@@ -155,14 +190,14 @@ def trunc(p: Any, x: Any) -> Any:
 
 
 @exact
-def round(p: Any, x: Any) -> Any:  # noqa: A001 -- named as the op
+def round(p: Primitives, x: Tensor) -> Tensor:  # noqa: A001 -- named as the op
     """Both parts rounded for a complex number; the operand itself for integers and bools."""
     if x.dtype.kind == "c":
         return _by_part(p, x, p.round)
     return _round(p, x)
 
 
-def _by_part(p: Any, x: Any, function: Callable[[Any], Any]) -> Any:
+def _by_part(p: Primitives, x: Tensor, function: Callable[[Any], Any]) -> Tensor:
     return p.as_complex(function(p.real(x)), function(p.imag(x)))
 
 
@@ -170,24 +205,24 @@ def _by_part(p: Any, x: Any, function: Callable[[Any], Any]) -> Any:
 
 
 @exact
-def rsqrt(p: Any, x: Any) -> Any:
+def rsqrt(p: Primitives, x: Tensor) -> Tensor:
     """The reciprocal of sqrt(x), with two roundings."""
     return p.reciprocal(p.sqrt(x))
 
 
 @bounded(3)
-def log2(p: Any, x: Any) -> Any:
+def log2(p: Primitives, x: Tensor) -> Tensor:
     """The natural logarithm times 1 / log(2)."""
     return _scaled(p, p.log(x), 1 / math.log(2))
 
 
 @bounded(3)
-def log10(p: Any, x: Any) -> Any:
+def log10(p: Primitives, x: Tensor) -> Tensor:
     """The natural logarithm times 1 / log(10)."""
     return _scaled(p, p.log(x), 1 / math.log(10))
 
 
-def _scaled(p: Any, x: Any, factor: float) -> Any:
+def _scaled(p: Primitives, x: Tensor, factor: float) -> Tensor:
     """The product with a real factor; a complex number is scaled by part."""
     if x.dtype.kind == "c":
         return _by_part(p, x, lambda part: part * p.number(factor, part))
@@ -195,13 +230,13 @@ def _scaled(p: Any, x: Any, factor: float) -> Any:
 
 
 @exact
-def deg2rad(p: Any, x: Any) -> Any:
+def deg2rad(p: Primitives, x: Tensor) -> Tensor:
     """The product with pi / 180, rounded to the dtype of x."""
     return x * p.number(math.pi / 180, x)
 
 
 @exact
-def heaviside(p: Any, x: Any, y: Any) -> Any:
+def heaviside(p: Primitives, x: Tensor, y: Tensor) -> Tensor:
     """The step function: 0 for negative x, 1 for positive x, y for x = 0, NaN for NaN."""
     zero, unity = p.number(0, x), p.number(1, x)
     step = p.where(x > zero, unity, p.where(x < zero, zero, x))
@@ -209,26 +244,26 @@ def heaviside(p: Any, x: Any, y: Any) -> Any:
 
 
 @exact
-def sigmoid(p: Any, x: Any) -> Any:
+def sigmoid(p: Primitives, x: Tensor) -> Tensor:
     """1 / (1 + exp(-x)), or exp(x) / (1 + exp(x)) for negative x, so that exp never overflows."""
     unity, small = p.number(1, x), p.exp(-p.abs(x))
     return p.where(x >= p.number(0, x), unity, small) / (small + unity)
 
 
 @exact
-def silu(p: Any, x: Any) -> Any:
+def silu(p: Primitives, x: Tensor) -> Tensor:
     """The product x * sigmoid(x); NaN for -inf (-inf * 0)."""
     return x * p.sigmoid(x)
 
 
 @exact
-def softplus(p: Any, x: Any) -> Any:
+def softplus(p: Primitives, x: Tensor) -> Tensor:
     """max(x, 0) + log(1 + exp(-|x|)), in which exp never overflows."""
     return p.maximum(x, p.number(0, x)) + p.log1p(p.exp(-p.abs(x)))
 
 
 @exact
-def gelu(p: Any, x: Any, approximate: str) -> Any:
+def gelu(p: Primitives, x: Tensor, approximate: str) -> Tensor | None:
     """The Gaussian error linear unit (Hendrycks and Gimpel, arXiv 1606.08415); NaN for -inf.
 
     "tanh": x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x**3))); "quick": x * sigmoid(1.702 x);
@@ -247,7 +282,7 @@ _TANH_FORM = (math.sqrt(2 / math.pi), 0.044715, 0.5, 1)
 
 
 @bounded(3)
-def hypot(p: Any, x: Any, y: Any) -> Any:
+def hypot(p: Primitives, x: Tensor, y: Tensor) -> Tensor:
     """The length of a vector, scaled by its longer component.
 
     The length is infinite if a component is infinite, even beside NaN.
@@ -261,20 +296,20 @@ def hypot(p: Any, x: Any, y: Any) -> Any:
 
 
 @bounded(4)
-def logaddexp(p: Any, x: Any, y: Any) -> Any:
+def logaddexp(p: Primitives, x: Tensor, y: Tensor) -> Tensor:
     """log(exp(x) + exp(y)), as max(x, y) + log(1 + exp(-|x - y|))."""
     rest = p.log1p(p.exp(-p.abs(x - y)))
     return p.where(p.equal(x, y), x + p.number(math.log(2), x), p.maximum(x, y) + rest)
 
 
 @exact
-def copysign(p: Any, x: Any, y: Any) -> Any:
+def copysign(p: Primitives, x: Tensor, y: Tensor) -> Tensor:
     """The magnitude of x with the sign of y."""
     return p.where(p.logical_xor(p.signbit(x), p.signbit(y)), -x, x)
 
 
 @bounded(2)
-def cbrt(p: Any, x: Any) -> Any:
+def cbrt(p: Primitives, x: Tensor) -> Tensor:
     """The cube root: pow, then a Newton step. Zeros, infinities and NaN stay themselves."""
     root = p.pow(p.abs(x), p.number(1 / 3, x))
     nearer = root - (root - p.abs(x) / (root * root)) * p.number(1 / 3, x)
@@ -286,13 +321,13 @@ def cbrt(p: Any, x: Any) -> Any:
 
 
 @exact
-def is_nan(p: Any, x: Any) -> Any:
+def is_nan(p: Primitives, x: Tensor) -> Tensor:
     """Whether x differs from itself."""
     return p.not_equal(x, x)
 
 
 @exact
-def is_inf(p: Any, x: Any) -> Any:
+def is_inf(p: Primitives, x: Tensor) -> Tensor:
     """Whether the magnitude of x, or of a part of x, is infinite; False for integers."""
     if x.dtype.kind in "biu":
         return p.not_equal(x, x)
@@ -302,7 +337,7 @@ def is_inf(p: Any, x: Any) -> Any:
 
 
 @exact
-def is_finite(p: Any, x: Any) -> Any:
+def is_finite(p: Primitives, x: Tensor) -> Tensor:
     """Whether the magnitude of x, or of each part of x, is below infinity; True for integers."""
     if x.dtype.kind in "biu":
         return p.equal(x, x)
@@ -312,14 +347,14 @@ def is_finite(p: Any, x: Any) -> Any:
 
 
 @exact
-def signbit(p: Any, x: Any) -> Any:
+def signbit(p: Primitives, x: Tensor) -> Tensor | None:
     """Whether a number is negative; a primitive for floats, whose zeros and NaN have signs."""
     return None if x.dtype.kind == "f" else p.less(x, p.number(0, x))
 
 
 def _comparison(name: str) -> None:
     @bounded(0, name)
-    def compare(p: Any, x: Any, y: Any) -> Any:
+    def compare(p: Primitives, x: Tensor, y: Tensor) -> Tensor | None:
         """The comparison of int64 and uint64, which is exact: by sign, and then as uint64."""
         if {str(x.dtype), str(y.dtype)} != {"int64", "uint64"}:
             return None
@@ -337,19 +372,19 @@ for _name in ("equal", "not_equal", "less", "less_equal", "greater", "greater_eq
 
 
 @exact
-def real(p: Any, x: Any) -> Any:
+def real(p: Primitives, x: Tensor) -> Tensor | None:
     """The operand itself if its dtype is real, else a primitive."""
     return None if x.dtype.kind == "c" else x
 
 
 @exact
-def imag(p: Any, x: Any) -> Any:
+def imag(p: Primitives, x: Tensor) -> Tensor | None:
     """Zeros if the operand's dtype is real, else a primitive."""
     return None if x.dtype.kind == "c" else p.broadcast_to(p.number(0, x), shape=x.shape)
 
 
 @exact
-def conj(p: Any, x: Any) -> Any:
+def conj(p: Primitives, x: Tensor) -> Tensor:
     """The operand with its imaginary part negated; a real operand itself."""
     return p.as_complex(p.real(x), -p.imag(x)) if x.dtype.kind == "c" else x
 
@@ -359,21 +394,27 @@ def conj(p: Any, x: Any) -> Any:
 
 @bounded(1)
 def numpy_sum(
-    p: Any, x: Any, mask: Any, axis: Axes, keepdims: bool, initial: Any = None, **order: Any
-) -> Any:
+    p: Primitives,
+    x: Tensor,
+    mask: Tensor,
+    axis: Axes,
+    keepdims: bool,
+    initial: Any = None,
+    **order: Any,
+) -> Tensor:
     """The start and the sum of x, with 0 where the mask is false, in the order of the op `sum`."""
     total = p.sum(p.where(mask, x, p.number(0, x)), axis=axis, keepdims=keepdims)
     return total if initial is None else p.add(total, p.number(initial, total))
 
 
 @bounded(1)
-def mean(p: Any, x: Any, axis: Axes, keepdims: bool) -> Any:
+def mean(p: Primitives, x: Tensor, axis: Axes, keepdims: bool) -> Tensor:
     """The sum divided by the count. float32 holds counts up to 2**24 exactly."""
     return p.sum(x, axis=axis, keepdims=keepdims) / p.count(x, axis, like=x)
 
 
 @bounded(1)
-def var(p: Any, x: Any, axis: Axes, keepdims: bool, correction: int) -> Any:
+def var(p: Primitives, x: Tensor, axis: Axes, keepdims: bool, correction: int) -> Tensor:
     """The sum of |x - mean|**2, divided by n - correction for n elements."""
     centred = x - p.mean(x, axis=axis, keepdims=True)
     if x.dtype.kind == "c":
@@ -386,13 +427,13 @@ def var(p: Any, x: Any, axis: Axes, keepdims: bool, correction: int) -> Any:
 
 
 @bounded(1)
-def std(p: Any, x: Any, axis: Axes, keepdims: bool, correction: int) -> Any:
+def std(p: Primitives, x: Tensor, axis: Axes, keepdims: bool, correction: int) -> Tensor:
     """The square root of the variance."""
     return p.sqrt(p.var(x, axis=axis, keepdims=keepdims, correction=correction))
 
 
 @exact
-def argmax(p: Any, x: Any, axis: int | None, keepdims: bool) -> Any:
+def argmax(p: Primitives, x: Tensor, axis: int | None, keepdims: bool) -> Tensor | None:
     """The place of the first greatest complex number, NaN before all; a primitive for others."""
     if x.dtype.kind != "c":
         return None
@@ -401,7 +442,7 @@ def argmax(p: Any, x: Any, axis: int | None, keepdims: bool) -> Any:
 
 
 @exact
-def argmin(p: Any, x: Any, axis: int | None, keepdims: bool) -> Any:
+def argmin(p: Primitives, x: Tensor, axis: int | None, keepdims: bool) -> Tensor | None:
     """The place of the first least complex number, NaN before all; a primitive for others."""
     if x.dtype.kind != "c":
         return None
@@ -409,7 +450,9 @@ def argmin(p: Any, x: Any, axis: int | None, keepdims: bool) -> Any:
     return p.argmin(misses, axis=axis, keepdims=keepdims)
 
 
-def _hits(p: Any, x: Any, axis: int | None, extreme: Callable[..., Any], end: float) -> Any:
+def _hits(
+    p: Primitives, x: Tensor, axis: int | None, extreme: Callable[..., Any], end: float
+) -> Tensor:
     """Whether complex numbers have the extreme real part and then imaginary part, or are NaN."""
     axes = tuple(range(len(x.shape))) if axis is None else (axis,)
     real, imag, nan = p.real(x), p.imag(x), p.not_equal(x, x)
@@ -420,20 +463,20 @@ def _hits(p: Any, x: Any, axis: int | None, extreme: Callable[..., Any], end: fl
 
 
 @exact
-def softmax(p: Any, x: Any, axis: int) -> Any:
+def softmax(p: Primitives, x: Tensor, axis: int) -> Tensor:
     """exp(x - max) / sum(exp(x - max)) along an axis; NaN if the maximum is infinite."""
     powers = p.exp(_below_max(p, x, axis))
     return powers / p.sum(powers, axis=(axis,), keepdims=True)
 
 
 @exact
-def logsoftmax(p: Any, x: Any, axis: int) -> Any:
+def logsoftmax(p: Primitives, x: Tensor, axis: int) -> Tensor:
     """(x - max) - log(sum(exp(x - max))) along an axis; NaN if the maximum is infinite."""
     shifted = _below_max(p, x, axis)
     return shifted - p.log(p.sum(p.exp(shifted), axis=(axis,), keepdims=True))
 
 
-def _below_max(p: Any, x: Any, axis: int) -> Any:
+def _below_max(p: Primitives, x: Tensor, axis: int) -> Tensor:
     """The operand minus its maximum along an axis; the operand itself if the axis is empty."""
     size, padded = x.shape[axis], x
     if not isinstance(size, int):  # a named dim may be 0, and an empty axis has no maximum
@@ -445,7 +488,7 @@ def _below_max(p: Any, x: Any, axis: int) -> Any:
 
 
 @exact
-def layer_norm(p: Any, x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
+def layer_norm(p: Primitives, x: Tensor, scale: Tensor, shift: Tensor, epsilon: float) -> Tensor:
     """(x - mean) / sqrt(var + epsilon) * scale + shift along the last axis, with var over n.
 
     `scale` and `shift` are vectors as long as that axis.
@@ -458,7 +501,9 @@ def layer_norm(p: Any, x: Any, scale: Any, shift: Any, epsilon: float) -> Any:
 
 
 @exact
-def sort(p: Any, x: Any, axis: int, descending: bool, stable: bool = True) -> Any:
+def sort(
+    p: Primitives, x: Tensor, axis: int, descending: bool, stable: bool = True
+) -> Tensor | None:
     """The stable order. If descending, it is the ascending order reversed, so NaN comes first.
 
     A stable order that ascends is a primitive.
@@ -469,7 +514,9 @@ def sort(p: Any, x: Any, axis: int, descending: bool, stable: bool = True) -> An
 
 
 @exact
-def argsort(p: Any, x: Any, axis: int, descending: bool, stable: bool = True) -> Any:
+def argsort(
+    p: Primitives, x: Tensor, axis: int, descending: bool, stable: bool = True
+) -> Tensor | None:
     """The stable order. If descending, it is argsort of the reversed operand, reversed.
 
     Equal values keep their order. A stable order that ascends is a primitive.
@@ -484,19 +531,19 @@ def argsort(p: Any, x: Any, axis: int, descending: bool, stable: bool = True) ->
 
 
 @exact
-def outer(p: Any, x: Any, y: Any) -> Any:
+def outer(p: Primitives, x: Tensor, y: Tensor) -> Tensor:
     """The products of all pairs of the elements of two vectors."""
     return p.multiply(p.reshape(x, shape=(*x.shape, 1)), y)
 
 
 @bounded(16)
-def matmul(p: Any, x: Any, y: Any, layout: Any = None) -> Any:
+def matmul(p: Primitives, x: Tensor, y: Tensor, layout: Any = None) -> Tensor | None:
     """The product in C order, of operands that lie in another; in C order a primitive."""
     return None if layout is None else p.matmul(x, y)
 
 
 @exact
-def tensordot(p: Any, x: Any, y: Any, axes: tuple[Axes, Axes]) -> Any:
+def tensordot(p: Primitives, x: Tensor, y: Tensor, axes: tuple[Axes, Axes]) -> Tensor:
     """The product of two matrices, whose rows and columns are the free axes.
 
     Each operand becomes a matrix by permute and reshape; the contracted axes form the inner axis.
@@ -510,7 +557,7 @@ def tensordot(p: Any, x: Any, y: Any, axes: tuple[Axes, Axes]) -> Any:
     return p.reshape(product, shape=(*(x.shape[i] for i in rows), *(y.shape[i] for i in columns)))
 
 
-def _matrix(p: Any, x: Any, rows: Axes, columns: Axes) -> Any:
+def _matrix(p: Primitives, x: Tensor, rows: Axes, columns: Axes) -> Tensor:
     shape, order = x.shape, rows + columns
     sizes = tuple(math.prod(shape[i] for i in axes) for axes in (rows, columns))
     if order != tuple(range(len(order))):

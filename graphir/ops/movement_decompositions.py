@@ -9,11 +9,11 @@ import math
 from typing import Any
 
 from graphir.dtypes import DType
-from graphir.ops.decompositions import Axes, exact
+from graphir.ops.decompositions import Axes, Primitives, Sizes, Tensor, exact
 
 
 @exact
-def transpose(p: Any, x: Any, axis1: int, axis2: int) -> Any:
+def transpose(p: Primitives, x: Tensor, axis1: int, axis2: int) -> Tensor:
     """The operand with two axes exchanged."""
     order = list(range(len(x.shape)))
     order[axis1], order[axis2] = axis2, axis1
@@ -21,26 +21,28 @@ def transpose(p: Any, x: Any, axis1: int, axis2: int) -> Any:
 
 
 @exact
-def squeeze(p: Any, x: Any, axis: int) -> Any:
+def squeeze(p: Primitives, x: Tensor, axis: int) -> Tensor:
     """The same elements without an axis of 1."""
     return p.reshape(x, shape=(*x.shape[:axis], *x.shape[axis + 1 :]))
 
 
 @exact
-def unsqueeze(p: Any, x: Any, axis: int) -> Any:
+def unsqueeze(p: Primitives, x: Tensor, axis: int) -> Tensor:
     """The same elements with a new axis of 1."""
     return p.reshape(x, shape=(*x.shape[:axis], 1, *x.shape[axis:]))
 
 
 @exact
-def item(p: Any, x: Any, index: tuple[Any, ...]) -> Any:
+def item(p: Primitives, x: Tensor, index: tuple[Any, ...]) -> Tensor:
     """The slice of one element, without axes."""
     stop = tuple(i + 1 for i in index)
     return p.reshape(p.slice(x, start=index, stop=stop, step=(1,) * len(index)), shape=())
 
 
 @exact
-def affine_view(p: Any, x: Any, shape: Any, origin: Any, steps: Any) -> Any:
+def affine_view(
+    p: Primitives, x: Tensor, shape: Sizes, origin: Sizes, steps: Sizes
+) -> Tensor | None:
     """The elements gathered at computed indices, axis by axis, or in the flat operand.
 
     The op is a primitive if an axis of the result runs along several axes of the operand, one of
@@ -74,13 +76,15 @@ def _dot_product(left: Any, right: Any) -> Any:
     return sum(a * b for a, b in zip(left, right, strict=True))
 
 
-def _cleared(p: Any, x: Any) -> Any:
+def _cleared(p: Primitives, x: Tensor) -> Tensor:
     """Return the slice of no elements along the first axis."""
     x = x if len(x.shape) else p.reshape(x, shape=(1,))
     return _sliced(p, x, 0, 0, 0)
 
 
-def _gathered(p: Any, x: Any, axis: int, first: Any, lines: list[tuple[int, Any]]) -> Any:
+def _gathered(
+    p: Primitives, x: Tensor, axis: int, first: Any, lines: list[tuple[int, Any]]
+) -> Tensor:
     """Return x gathered along an axis at first + i * step + j * step + ... of several lines."""
     if not lines:
         return _sliced(p, x, axis, first, first + 1)
@@ -99,7 +103,9 @@ def _gathered(p: Any, x: Any, axis: int, first: Any, lines: list[tuple[int, Any]
 
 
 @exact
-def slice_update(p: Any, x: Any, updates: Any, start: Axes, stop: Axes, step: Axes) -> Any:
+def slice_update(
+    p: Primitives, x: Tensor, updates: Tensor, start: Axes, stop: Axes, step: Axes
+) -> Tensor:
     """The elements before the updates, the updates and the elements after, axis by axis.
 
     Along an axis with a step, the updates are scattered. An inner axis is updated first, in the
@@ -115,7 +121,7 @@ def slice_update(p: Any, x: Any, updates: Any, start: Axes, stop: Axes, step: Ax
     return result
 
 
-def _sliced(p: Any, x: Any, axis: int, start: Any, stop: Any, step: int = 1) -> Any:
+def _sliced(p: Primitives, x: Tensor, axis: int, start: Any, stop: Any, step: int = 1) -> Tensor:
     """Return the slice start:stop:step along one axis; x itself if that is the whole axis."""
     if (start, stop, step) == (0, x.shape[axis], 1):
         return x
@@ -125,7 +131,9 @@ def _sliced(p: Any, x: Any, axis: int, start: Any, stop: Any, step: int = 1) -> 
     return p.slice(x, start=starts, stop=stops, step=steps)
 
 
-def _entered(p: Any, x: Any, new: Any, axis: int, start: Any, stop: Any, step: int) -> Any:
+def _entered(
+    p: Primitives, x: Tensor, new: Tensor, axis: int, start: Any, stop: Any, step: int
+) -> Tensor:
     """Return x with `new` in place of the slice start:stop:step along one axis."""
     size = x.shape[axis]
     if (start, stop, step) == (0, size, 1):
@@ -138,7 +146,9 @@ def _entered(p: Any, x: Any, new: Any, axis: int, start: Any, stop: Any, step: i
 
 
 @exact
-def index_update(p: Any, x: Any, updates: Any, indices: Any, axis: int | None) -> Any:
+def index_update(
+    p: Primitives, x: Tensor, updates: Tensor, indices: Tensor, axis: int | None
+) -> Tensor:
     """The updates scattered along the axis, or to the flat x."""
     indices_shape = tuple(indices.shape)
     count = math.prod(indices_shape)
@@ -153,47 +163,47 @@ def index_update(p: Any, x: Any, updates: Any, indices: Any, axis: int | None) -
     return p.scatter(x, wide, _along(p, places, axis, shape), axis=axis)
 
 
-def _along(p: Any, line: Any, axis: int, shape: Any) -> Any:
+def _along(p: Primitives, line: Tensor, axis: int, shape: Sizes) -> Tensor:
     """Return a vector along one axis, broadcast to a shape."""
     column = _shaped(p, line, tuple(n if i == axis else 1 for i, n in enumerate(shape)))
     return _spread(p, column, shape)
 
 
-def _shaped(p: Any, x: Any, shape: Any) -> Any:
+def _shaped(p: Primitives, x: Tensor, shape: Sizes) -> Tensor:
     return x if tuple(x.shape) == tuple(shape) else p.reshape(x, shape=tuple(shape))
 
 
-def _spread(p: Any, x: Any, shape: Any) -> Any:
+def _spread(p: Primitives, x: Tensor, shape: Sizes) -> Tensor:
     return x if tuple(x.shape) == tuple(shape) else p.broadcast_to(x, shape=tuple(shape))
 
 
 @exact
-def stack(p: Any, *arrays: Any, axis: int) -> Any:
+def stack(p: Primitives, *arrays: Tensor, axis: int) -> Tensor:
     """The arrays concatenated along a new axis."""
     return p.concat([p.unsqueeze(x, axis=axis) for x in arrays], axis=axis)
 
 
 @exact
-def tile(p: Any, x: Any, repeats: tuple[Any, ...]) -> Any:
+def tile(p: Primitives, x: Tensor, repeats: tuple[Any, ...]) -> Tensor:
     """The operand repeated along each axis: a broadcast along a new axis before each axis."""
     pairs = list(zip(x.shape, repeats, strict=True))
     split = tuple(size for n, _ in pairs for size in (1, n))
     wide = tuple(size for n, count in pairs for size in (count, n))
-    whole = p.broadcast_to(p.reshape(x, shape=split), shape=wide)
-    return p.reshape(whole, shape=tuple(n * count for n, count in pairs))
+    spread = p.broadcast_to(p.reshape(x, shape=split), shape=wide)
+    return p.reshape(spread, shape=tuple(n * count for n, count in pairs))
 
 
 @exact
-def repeat(p: Any, x: Any, repeats: Any, axis: int) -> Any:
+def repeat(p: Primitives, x: Tensor, repeats: Any, axis: int) -> Tensor:
     """Each element repeated along an axis: a tile of a new axis after that axis."""
     before, after = x.shape[: axis + 1], x.shape[axis + 1 :]
     counts = (1,) * len(before) + (repeats,) + (1,) * len(after)
-    whole = p.tile(p.reshape(x, shape=(*before, 1, *after)), repeats=counts)
-    return p.reshape(whole, shape=(*before[:-1], before[-1] * repeats, *after))
+    spread = p.tile(p.reshape(x, shape=(*before, 1, *after)), repeats=counts)
+    return p.reshape(spread, shape=(*before[:-1], before[-1] * repeats, *after))
 
 
 @exact
-def roll(p: Any, x: Any, shift: int, axis: int) -> Any:
+def roll(p: Primitives, x: Tensor, shift: int, axis: int) -> Tensor | None:
     """The last shift % size elements of an axis before the others; a primitive for a named size."""
     size = x.shape[axis]
     if not isinstance(size, int):

@@ -115,8 +115,8 @@ class ArrayApi(LibraryRules):
         """
         dtype = super().common(operands)
         if all(operand.dtype.weak for operand in operands):
-            what = [operand.dtype for operand in operands]
-            raise self.refusal(what, f"no array is among the operands, and {_NOT_DEFINED}")
+            dtypes = [operand.dtype for operand in operands]
+            raise self.refusal(dtypes, f"no array is among the operands, and {_NOT_DEFINED}")
         return dtype
 
     def join(self, dtypes: tuple[DType, ...]) -> DType:
@@ -182,12 +182,12 @@ class ArrayApi(LibraryRules):
             )
         if isinstance(value, int) and not isinstance(value, bool) and place.partners:
             clips = place.op == "clip"  # the bounds must fit the dtype of x
-            beside = self.common(place.operands[:1] if clips else place.partners)
-            if beside.is_integer and not fits(value, beside):
-                error = self.misfit(value, beside)
+            partner = self.common(place.operands[:1] if clips else place.partners)
+            if partner.is_integer and not fits(value, partner):
+                error = self.misfit(value, partner)
                 raise error.having(reason=f"{error.reason}; {_NOT_DEFINED}", op=place.op)
-            if beside is DType.uint64:
-                return beside
+            if partner is DType.uint64:
+                return partner
         return super().literal(value, place)
 
     def _undefined_error(self, dtype: DType, op: str, target: DType) -> PromotionError:

@@ -39,6 +39,6 @@ _WHAT = (
 )
 
 JEP_OPTIONS = tuple(
-    Jep(f"jep_option_{i}", f"Option {i}: {what}.", published(f"jep_option{i}"), "JEP 9407")
-    for i, what in enumerate(_WHAT)
+    Jep(f"jep_option_{i}", f"Option {i}: {doc}.", published(f"jep_option{i}"), "JEP 9407")
+    for i, doc in enumerate(_WHAT)
 )

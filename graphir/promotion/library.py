@@ -105,7 +105,11 @@ class LibraryRules(PromotionRules):
         fix = f"write DType.{near}, which has all its values" if near else ""
         if near is None or not dtype.exact_in(near):
             fix = f"choose one of {', '.join(map(str, self.dtypes))}"
-        have = [each.name for each in rule_sets() if each.lattice and dtype in each.dtypes]
+        have = [
+            rule_set.name
+            for rule_set in rule_sets()
+            if rule_set.lattice and dtype in rule_set.dtypes
+        ]
         first = {
             name.partition("_")[0]: name for name in reversed(["max", *have])
         }  # the first rule set of each family

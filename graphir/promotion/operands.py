@@ -148,7 +148,7 @@ def witness(operand: Typed, dtype: DType) -> complex | None:
 def smallest_holding(dtypes: Sequence[DType]) -> DType | None:
     """Return the smallest dtype that holds every value of all of `dtypes`, or None."""
     for dtype in sorted(filter(_usual, DType), key=lambda dtype: dtype.bits):
-        if all(each.exact_in(dtype) for each in dtypes):
+        if all(operand_dtype.exact_in(dtype) for operand_dtype in dtypes):
             return dtype
     return None
 

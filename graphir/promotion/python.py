@@ -47,8 +47,10 @@ class Python(LibraryRules):
         """
         if place.op not in OPERATORS or place.op in _BITWISE or not isinstance(value, int):
             return value
-        whole = place.op == "pow" and place.at == 1 and place.operands[0].dtype.is_integer
-        return float(value) if whole and value < 0 else int(value)
+        is_integer_power = (
+            place.op == "pow" and place.at == 1 and place.operands[0].dtype.is_integer
+        )
+        return float(value) if is_integer_power and value < 0 else int(value)
 
     def division(self, dtype: DType, op: str) -> DType:
         """Return the float dtype of `/`: 1 / 2 is 0.5."""

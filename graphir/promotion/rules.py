@@ -209,9 +209,9 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
         order = lattice if isinstance(lattice, Lattice) else Lattice.load(lattice)
         foreign = [str(node) for node in order if not is_dtype(node)]
         if foreign or not len(order):
-            what = f"{', '.join(foreign)}, which no dtype is named" if foreign else "nothing"
+            got = f"{', '.join(foreign)}, which no dtype is named" if foreign else "nothing"
             raise GraphError(
-                f"rules are made of dtypes, and lattice {order.name!r} has {what}",
+                f"rules are made of dtypes, and lattice {order.name!r} has {got}",
                 fix="write names such as int8, bfloat16 or weak_float",
             )
         doc = doc or f"The joins of lattice {order.name!r}."
@@ -463,7 +463,9 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
 
     def misfit(self, value: Any, dtype: DType) -> PromotionError:
         """Build the error that a literal does not fit its dtype."""
-        wide = instead_of(dtype, [each for each in self.dtypes if self.fits(value, each)])
+        wide = instead_of(
+            dtype, [candidate for candidate in self.dtypes if self.fits(value, candidate)]
+        )
         error = misfit(value, dtype, f" under {self.name!r}")
         ways = (
             Fix("{cast} of the other operand", wide),

@@ -150,11 +150,13 @@ class TensorFlow(LibraryRules):
 
         Every other op computes in that dtype itself, so the literal's cast wraps it.
         """
-        beside = next((operand.dtype for operand in place.partners if not operand.dtype.weak), None)
+        partner = next(
+            (operand.dtype for operand in place.partners if not operand.dtype.weak), None
+        )
         wraps = place.op == "divide" and type(value) is int and -(2**63) <= value < 2**63
-        if not (wraps and beside and beside.is_integer):
+        if not (wraps and partner and partner.is_integer):
             return value
-        return int(np.uint64(value % 2**64).astype(beside.storage))
+        return int(np.uint64(value % 2**64).astype(partner.storage))
 
     def common(self, operands: Sequence[Typed]) -> DType:
         """Return the dtype of `+`, which refuses bool.
@@ -240,19 +242,19 @@ class TensorFlow(LibraryRules):
         Without partners, an int beyond int32 is int64.
         """
         partners = place.partners
-        beside = next((operand.dtype for operand in partners if not operand.dtype.weak), None)
-        if not self.masks_first(value, place, beside):
+        partner = next((operand.dtype for operand in partners if not operand.dtype.weak), None)
+        if not self.masks_first(value, place, partner):
             raise self.refusal((WEAK[type(value)], DType.bool), "a number comes after its mask")
-        if isinstance(value, bool) and beside and beside in _TAKE_TRUE:
-            return beside
-        if isinstance(value, int) and beside is DType.uint64 and 2**63 <= value < 2**64:
-            return beside
-        masks = place.op == "multiply" and beside is DType.bool
+        if isinstance(value, bool) and partner and partner in _TAKE_TRUE:
+            return partner
+        if isinstance(value, int) and partner is DType.uint64 and 2**63 <= value < 2**64:
+            return partner
+        masks = place.op == "multiply" and partner is DType.bool
         if masks and isinstance(value, int) and not fits(value, DType.int32):
             raise self.misfit(value, DType.int32)
         weak = super().literal(value, place)
-        if weak is DType.bool and beside and beside is not weak:
-            raise self.refusal((weak, beside), f"{value} is not converted to {beside}")
+        if weak is DType.bool and partner and partner is not weak:
+            raise self.refusal((weak, partner), f"{value} is not converted to {partner}")
         wide = weak is DType.weak_int and not partners and not fits(value, DType.int32)
         return DType.int64 if wide else weak
 

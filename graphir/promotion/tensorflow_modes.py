@@ -327,8 +327,12 @@ class TensorFlowLegacy(TensorFlow):
         """Return a weak dtype beside an operator; bools and functions follow the default mode."""
         if not isinstance(value, bool) and (place.op in _OPERATORS or not place.op):
             unsigned = isinstance(value, int) and 2**63 <= value < 2**64
-            beside = any(operand.dtype is DType.uint64 for operand in place.partners)
-            return DType.uint64 if unsigned and beside else LibraryRules.literal(self, value, place)
+            has_uint64 = any(operand.dtype is DType.uint64 for operand in place.partners)
+            return (
+                DType.uint64
+                if unsigned and has_uint64
+                else LibraryRules.literal(self, value, place)
+            )
         return super().literal(value, place)
 
     def masks_first(self, value: Any, place: Place, beside: DType | None) -> bool:

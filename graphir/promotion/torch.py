@@ -243,8 +243,8 @@ class Torch(LibraryRules):
         A 0-d bool tensor is no such bound.
         """
         tensors = [operand for operand in place.others[1:] if not isinstance(operand, Number)]
-        beside = any(operand.rank or operand.dtype is not DType.bool for operand in tensors)
-        return DType.weak_int if beside else DType.bool
+        has_arrays = any(operand.rank or operand.dtype is not DType.bool for operand in tensors)
+        return DType.weak_int if has_arrays else DType.bool
 
     def literal(self, value: Any, place: Place = ALONE) -> DType:
         """Return the weak dtype of a number, or uint64 for an int from 2**63 on.

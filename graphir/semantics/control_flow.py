@@ -99,8 +99,8 @@ def _scan(call: ControlCall, operands: Sequence[Array]) -> tuple[Array, ...]:
         values, outputs = list(results[:carries]), results[carries:]
         if not step:
             stacked = [call.stack(length, y) for y in outputs]
-        for whole, y in zip(stacked, outputs, strict=True):
-            whole[place] = y
+        for buffer, y in zip(stacked, outputs, strict=True):
+            buffer[place] = y
     if not length:
         stacked = call.no_rows()
     return (*values, *stacked)

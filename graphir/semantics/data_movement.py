@@ -279,7 +279,11 @@ def _places(indices: Array) -> NDArray[np.intp]:
 def _index_error(name: str, indices: Array, x: Array, axis: int) -> ExecutionError:
     """Return the error for the first index that is out of range."""
     size = x.shape[axis]
-    index = next(each for each in map(int, indices.reshape(-1)) if not -size <= each < size)
+    index = next(
+        index_value
+        for index_value in map(int, indices.reshape(-1))
+        if not -size <= index_value < size
+    )
     where = f"axis {axis}, whose size is {size}" if x.ndim > 1 else f"an array of {size} elements"
     return ExecutionError(
         f"index {index} is out of range for {where}",

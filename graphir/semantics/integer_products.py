@@ -95,12 +95,12 @@ def product(x: Array, y: Array, dtype: np.dtype[Any]) -> Array | None:
         part = _part(form, left, right)
         if part >= min(x.shape[-1], _PART):
             left_factor, right_factor = (
-                of_constant(each, (form[0], dtype), partial(_floats, each, dtype, form[0]))
-                for each in (x, y)
+                of_constant(operand, (form[0], dtype), partial(_floats, operand, dtype, form[0]))
+                for operand in (x, y)
             )
             return _sum_of_parts(left_factor, right_factor, form, part, dtype)
     signed = np.dtype(f"i{dtype.itemsize}")
-    x, y = (_signed(each, dtype).astype(signed, copy=False) for each in (x, y))
+    x, y = (_signed(operand, dtype).astype(signed, copy=False) for operand in (x, y))
     result = _product(x, y, 8 * dtype.itemsize)
     return np.ascontiguousarray(result).view(dtype)
 

@@ -81,8 +81,8 @@ def laid_out(array: Array, strides: Strides) -> Array:
 
 def strides_of(view: Array) -> Strides:
     """Return the strides in elements, or in bytes where elements are not whole steps apart."""
-    whole = all(step % view.itemsize == 0 for step in view.strides)
-    return tuple(step // view.itemsize if whole else step for step in view.strides)
+    is_aligned = all(step % view.itemsize == 0 for step in view.strides)
+    return tuple(step // view.itemsize if is_aligned else step for step in view.strides)
 
 
 def uses_blas(dtype: np.dtype[Any]) -> bool:
@@ -155,8 +155,8 @@ def layout_of(function: str, x: Array, y: Array, dtype: np.dtype[Any]) -> Layout
 
 
 def _is_plain(array: Array, dtype: np.dtype[Any]) -> bool:
-    whole = all(stride % dtype.itemsize == 0 for stride in array.strides)
-    return array.dtype == dtype and array.flags.aligned and whole
+    is_aligned = all(stride % dtype.itemsize == 0 for stride in array.strides)
+    return array.dtype == dtype and array.flags.aligned and is_aligned
 
 
 def may_be_gram(x: Array, y: Array) -> bool:

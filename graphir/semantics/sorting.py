@@ -99,11 +99,11 @@ def _keys(x: Array) -> Array:
     sign = np.array(1 << 8 * x.itemsize - 1, dtype)
     if x.dtype.kind == "i":
         return x.view(dtype) ^ sign
-    whole = x + x.dtype.type(0)  # 0.0 of -0.0
-    np.copyto(whole, np.nan, where=np.isnan(x))
-    bits = whole.view(f"i{x.itemsize}")
+    positive_zeros = x + x.dtype.type(0)  # 0.0 of -0.0
+    np.copyto(positive_zeros, np.nan, where=np.isnan(x))
+    bits = positive_zeros.view(f"i{x.itemsize}")
     flips = bits >> bits.dtype.type(8 * x.itemsize - 1)  # all bits of the negative ones
-    return whole.view(dtype) ^ (flips.view(dtype) | sign)
+    return positive_zeros.view(dtype) ^ (flips.view(dtype) | sign)
 
 
 def _order(keys: Array) -> Array:

@@ -79,10 +79,10 @@ def layout_of_result(layout: Layout, shape: tuple[int, ...]) -> Layout | None:
 
 def _in_parts(x: Array) -> Array:
     """Return the sum of a vector as NumPy adds it from another dtype, without another copy."""
-    whole = len(x) // BUFFER * BUFFER
-    sums = np.add.reduce(x[:whole].reshape(-1, BUFFER), axis=1)
-    if whole < len(x):
-        sums = np.append(sums, np.add.reduce(x[whole:]))
+    end = len(x) // BUFFER * BUFFER
+    sums = np.add.reduce(x[:end].reshape(-1, BUFFER), axis=1)
+    if end < len(x):
+        sums = np.append(sums, np.add.reduce(x[end:]))
     return np.add.accumulate(sums)[-1:]
 
 

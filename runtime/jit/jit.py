@@ -7,8 +7,9 @@ questions that the function asked of Python numbers. Calls with flat arguments h
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property, partial, update_wrapper
+from functools import cached_property, partial, reduce, update_wrapper
 from threading import Lock, get_ident
 from types import MethodType
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
@@ -27,16 +28,6 @@ from graphir.numpy_api.traced_numbers import NumberTrace
 from graphir.promotion import RulesLike, rules_in_force
 from graphir.promotion import rules as rules_named
 from graphir.promotion.registry import default
-from graphir.runtime.jit.call_signatures import (
-    NUMBERS,
-    Reader,
-    as_input,
-    entry,
-    flat_key,
-    is_plain,
-    types_of,
-    unhashable,
-)
 from graphir.runtime.jit.guards import Guards, Variants
 from graphir.runtime.jit.layouts import (
     USUAL,
@@ -46,12 +37,21 @@ from graphir.runtime.jit.layouts import (
     memory_groups,
     strides_key,
 )
-from graphir.runtime.jit.names import name_of
-from graphir.runtime.jit.number_calls import NumberCalls, Places
-from graphir.runtime.jit.specialization import Specializations
-from graphir.runtime.jit.statics import Fixed, Statics, identity_key
-from graphir.runtime.jit.watch import WATCHING, unwatched
-from graphir.runtime.jit.watched_graph import WatchedGraph, same_graph
+from graphir.runtime.jit.signatures import (
+    NUMBERS,
+    Fixed,
+    Reader,
+    Statics,
+    as_input,
+    entry,
+    flat_key,
+    identity_key,
+    is_plain,
+    types_of,
+    unhashable,
+)
+from graphir.runtime.jit.specialization import NumberCalls, Places, Specializations
+from graphir.runtime.jit.watch import WATCHING, WatchedGraph, same_graph, unwatched
 from graphir.runtime.program import Program
 from graphir.runtime.program.graph_rewrites.axis_orders import Axes, in_memory_order, inverse
 from graphir.semantics.library_calls import HandledError, NumPyCall
@@ -63,7 +63,7 @@ R = TypeVar("R")
 _NUMPY = rules_named("numpy")
 _PLAIN_KEY = 3
 """The number of parts of a signature without layouts: rules, positional, named arguments."""
-_MOST_SIGNATURES = 128
+KEPT_SIGNATURES = 128
 """The most signatures in the cache of one function; the oldest signature is evicted first."""
 
 
@@ -192,11 +192,16 @@ class Jitted(Generic[P, R]):
 
         What is unpickled traces again, at its calls.
         """
-        name = name_of(self)
+        name = _pickled_name(self)
         return name or (Jitted, (self.__wrapped__, self._rules, self._static, self._functions))
 
     def __repr__(self) -> str:
-        return f"<jit of {self.__wrapped__.__qualname__}, {len(self._cache)} signatures>"
+        return f"<jit of {self.__wrapped__.__qualname__}, {self.signature_count} signatures>"
+
+    @property
+    def signature_count(self) -> int:
+        """The number of signatures with traces in the cache; at most KEPT_SIGNATURES."""
+        return len(self._cache)
 
     def traced(self, *args: P.args, **keywords: P.kwargs) -> Trace:
         """Return the trace that a call with these arguments runs; GraphError among symbols."""
@@ -315,7 +320,7 @@ class Jitted(Generic[P, R]):
                 if is_usual and compiled.is_direct and all(map(_is_direct, args)):
                     self._direct = self._direct_call(compiled)
             for table in (self._cache, self._quick):
-                while len(table) > _MOST_SIGNATURES:
+                while len(table) > KEPT_SIGNATURES:
                     del table[next(iter(table))]
         if isinstance(node, Specializations):
             node = node.add(cast("NumberTrace", numbers), Variants())
@@ -528,10 +533,10 @@ def _check_handled(graph: Graph) -> None:
 def _of_groups(inputs: Sequence[Any], groups: Sequence[MemoryGroup]) -> list[Any]:
     """Replace the inputs of each memory group by its whole array, at the first input's place."""
     arrays = dict(enumerate(inputs))
-    for whole, places in groups:
-        if whole is None:
+    for memory, places in groups:
+        if memory is None:
             continue
-        arrays[places[0]] = whole
+        arrays[places[0]] = memory
         for place in places[1:]:
             del arrays[place]
     return list(arrays.values())
@@ -547,3 +552,26 @@ def _number(value: Any, dtype: DType) -> Any:
         return np.array(value, dtype.storage)
     except OverflowError:
         return literal_array(value, dtype)[1]  # raises the error that names the misfit
+
+
+def _pickled_name(jitted: Any) -> str:
+    """Return the qualified name by which pickle finds a jitted function, or "" if none leads there.
+
+    `cloudpickle`, with which joblib and dask send functions, carries the functions of the module
+    `__main__` by value, since the `__main__` of a worker is another. It calls this function from
+    the method of its pickler, by way of __reduce_ex__; so no name of `__main__` serves it.
+    """
+    module, name = getattr(jitted, "__module__", ""), getattr(jitted, "__qualname__", "")
+    leads = reduce(_member, name.split("."), sys.modules.get(module)) is jitted
+    frame: Any = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
+    return name if leads and not (module == "__main__" and _is_cloudpickle(frame)) else ""
+
+
+def _member(owner: Any, name: str) -> Any:
+    return getattr(owner, name, None)
+
+
+def _is_cloudpickle(frame: Any) -> bool:
+    """Answer whether a frame is that of a method of cloudpickle's pickler, vendored or not."""
+    kinds: Any = type(frame.f_locals.get("self")).__mro__
+    return any("cloudpickle" in kind.__module__.split(".") for kind in kinds)

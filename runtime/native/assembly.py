@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from copy import copy
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,10 @@ from graphir.runtime.program.codegen.tracing import Storage
 
 where: Callable[..., Any] = np.where
 """np.where with the type of a function of any operands, because the operands are LlvmValues."""
+
+Vector: TypeAlias = Any
+"""An `LlvmValue`. NumPy's functions and operators take it as an array; their types know no such
+object."""
 
 _FLOATS = {("f", 2): "half", ("f", 4): "float", ("f", 8): "double"}
 
@@ -32,6 +37,12 @@ def lane(dtype: Storage) -> str:
 def stored_type(dtype: Storage) -> Storage:
     """Return the dtype of an element in memory: a bool is a uint8, others as they are."""
     return np.dtype(np.uint8) if dtype.kind == "b" else dtype
+
+
+def package_text(file: str) -> str:
+    """Return the text of a file of this package, such as a driver, by its path in it."""
+    loader: Any = __spec__.loader if __spec__ else None
+    return loader.get_data(os.path.join(os.path.dirname(__file__), file)).decode()
 
 
 def words_of(text: str) -> str:
@@ -84,7 +95,7 @@ class ConstantTable(NamedTuple):
 _BUFFERS: dict[int, NDArray[Any]] = {}
 
 
-class Vectors:
+class VectorWriter:
     """A list of instructions on vectors of `width` lanes.
 
     `context` has the addresses of this process that the instructions need, with their numbers.
@@ -118,13 +129,13 @@ class Vectors:
         """Whether the processor has at least one of some extensions."""
         return not self.features.isdisjoint(extensions)
 
-    def narrowed(self, width: int) -> Vectors:
+    def narrowed(self, width: int) -> VectorWriter:
         """Return a writer of vectors of another width into the same list."""
         narrow = copy(self)
         narrow.width = width
         return narrow
 
-    def rarely(self, condition: Any, usual: Any, emit: Callable[[], Any]) -> Any:
+    def rarely(self, condition: Vector, usual: Vector, emit: Callable[[], Vector]) -> Vector:
         """Emit a branch: if a condition holds in any lane, the result is that of `emit`.
 
         Otherwise the result is `usual`, of the same type. A value that `emit` emits has no use

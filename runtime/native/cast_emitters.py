@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from functools import cache, partial
 from operator import methodcaller
-from typing import Any
 
 import numpy as np
 
@@ -24,7 +23,7 @@ from graphir.conversions import (
     same_value,
     upper_half,
 )
-from graphir.runtime.native.assembly import ConstantTable, where
+from graphir.runtime.native.assembly import ConstantTable, Vector, where
 from graphir.runtime.native.instruction_selection import NarrowFunction, NativeConversion
 from graphir.runtime.program.codegen.casting import (
     STORES,
@@ -38,7 +37,7 @@ _F32 = np.dtype(np.float32)
 _U16, _U32 = np.dtype(np.uint16), np.dtype(np.uint32)
 
 
-def emit_conversion(conversion: NativeConversion, x: Any) -> Any:
+def emit_conversion(conversion: NativeConversion, x: Vector) -> Vector:
     """Emit a conversion of `x`, and return its result."""
     if conversion.kind == "load":
         return _load(conversion.source, x)
@@ -49,7 +48,7 @@ def emit_conversion(conversion: NativeConversion, x: Any) -> Any:
     )
 
 
-def emit_narrow(function: NarrowFunction, x: Any) -> Any:
+def emit_narrow(function: NarrowFunction, x: Vector) -> Vector:
     """Emit a function of float32 values that are exact in a narrower dtype, as a look-up."""
     if function.half:
         pattern = _store(DType.float16, x).view(_U16).astype(_U32)
@@ -61,7 +60,7 @@ def emit_narrow(function: NarrowFunction, x: Any) -> Any:
 # -- storage
 
 
-def _load(dtype: DType, x: Any) -> Any:
+def _load(dtype: DType, x: Vector) -> Vector:
     """Emit the exact conversion from storage to register."""
     if has_range_of_float32(dtype):
         return (x.view(_U16).astype(_U32) << 16).view(_F32)
@@ -76,7 +75,7 @@ def _load(dtype: DType, x: Any) -> Any:
     return values_loaded.astype(register(dtype))
 
 
-def _store(dtype: DType, x: Any) -> Any:
+def _store(dtype: DType, x: Vector) -> Vector:
     """Emit the exact conversion from register to storage."""
     if dtype is DType.float16 and x.code.has("f16c"):
         return x.astype(np.float16)
@@ -87,7 +86,7 @@ def _store(dtype: DType, x: Any) -> Any:
     return upper_half(x.astype(_F32)).gather_from(ConstantTable.of(narrow_patterns(dtype)))
 
 
-def _last_bits(dtype: DType, x: Any) -> Any:
+def _last_bits(dtype: DType, x: Vector) -> Vector:
     """Emit the value of the last `dtype.bits` bits of a byte, with sign extension if signed."""
     unused_bits = 8 - dtype.bits
     return (x.view(register(dtype)) << unused_bits) >> unused_bits
@@ -119,7 +118,7 @@ class RegisterConversions(Conversions):
     def narrow(self, target: DType, tf32: str) -> Step:
         """Return the step that rounds float32 to a narrower format, whose register it fills."""
 
-        def round_value(x: Any) -> Any:
+        def round_value(x: Vector) -> Vector:
             if target is DType.float16 and x.code.has("f16c"):
                 x = x.astype(np.float16).astype(_F32)
             elif rounds_in_register(target):
@@ -138,7 +137,7 @@ class RegisterConversions(Conversions):
 _NAN = np.float32(np.nan)
 
 
-def _complex(source: DType, target: DType, x: Any) -> Any:
+def _complex(source: DType, target: DType, x: Vector) -> Vector:
     """Emit a conversion of each part; the imaginary part of a real number is 0."""
     if not source.is_complex:
         return x.with_imaginary(x.constant(0, x.dtype), register(target))

@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,9 @@ from graphir.runtime.native.row_reductions import Reduction
 from graphir.runtime.program.blocks import Range
 from graphir.runtime.program.cost_model import LINE
 from graphir.runtime.program.rows import ColumnSpace
+
+if TYPE_CHECKING:
+    from graphir.runtime.native.engine import Compiled
 
 _START = """
 define void @kernel(ptr %record, ptr %context, i64 %begin, i64 %limit) {{
@@ -186,7 +189,7 @@ def tile_kernel(
 
 
 def tile_job(
-    kernel: Any, records: NDArray[np.int64], memories: int, space: ColumnSpace, threads: int
+    kernel: Compiled, records: NDArray[np.int64], memories: int, space: ColumnSpace, threads: int
 ) -> Job:
     """Return the calls of a kernel for all rows, by the records of its tiles."""
     parts = [*parts_of(space, len(records), threads)]

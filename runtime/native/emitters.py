@@ -13,8 +13,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
+from numpy.typing import DTypeLike
 
-from graphir.runtime.native.assembly import ConstantTable, Vectors, lane, splat, where
+from graphir.runtime.native.assembly import ConstantTable, Vector, VectorWriter, lane, splat, where
 from graphir.runtime.native.cast_emitters import emit_conversion, emit_narrow
 from graphir.runtime.native.functions import INLINE, inline
 from graphir.runtime.native.instruction_selection import (
@@ -25,9 +26,9 @@ from graphir.runtime.native.instruction_selection import (
 )
 from graphir.runtime.program.codegen.tracing import Storage, assign, select
 
-UnaryEmitter: TypeAlias = Callable[[Any], Any]
-BinaryEmitter: TypeAlias = Callable[[Any, Any], Any]
-TernaryEmitter: TypeAlias = Callable[[Any, Any, Any], Any]
+UnaryEmitter: TypeAlias = Callable[[Vector], Vector]
+BinaryEmitter: TypeAlias = Callable[[Vector, Vector], Vector]
+TernaryEmitter: TypeAlias = Callable[[Vector, Vector, Vector], Vector]
 Emitter: TypeAlias = BinaryEmitter | TernaryEmitter | Callable[[Any, Any, Any, Any], Any]
 
 
@@ -49,7 +50,7 @@ def has_code(function: Any, dtypes: tuple[Storage, ...], features: frozenset[str
 
     The last of `dtypes` is the dtype of the result.
     """
-    code, (*operands, result) = Vectors(1, features), dtypes
+    code, (*operands, result) = VectorWriter(1, features), dtypes
     return (
         emitted(function, result, [LlvmValue(code, "%x", dtype) for dtype in operands]) is not None
     )
@@ -62,7 +63,7 @@ class LlvmValue(NDArrayOperatorsMixin):
     LLVM type followed by the name.
     """
 
-    def __init__(self, code: Vectors, name: str, dtype: Any, number: Any = None) -> None:
+    def __init__(self, code: VectorWriter, name: str, dtype: DTypeLike, number: Any = None) -> None:
         self.code, self.name, self.dtype, self.number = code, name, np.dtype(dtype), number
         self.lane = lane(self.dtype)
         self.type = code.of(self.lane)
@@ -89,19 +90,19 @@ class LlvmValue(NDArrayOperatorsMixin):
     def _value(self, x: Any, dtype: Storage) -> LlvmValue:
         return x.astype(dtype) if isinstance(x, LlvmValue) else self.constant(x, dtype)
 
-    def constant(self, value: Any, dtype: Any) -> LlvmValue:
+    def constant(self, value: Any, dtype: DTypeLike) -> LlvmValue:
         """Return the value that has a number in every lane."""
         return LlvmValue(self.code, splat(value, np.dtype(dtype)), dtype, value)
 
-    def emit_value(self, text: str, dtype: Any) -> LlvmValue:
+    def emit_value(self, text: str, dtype: DTypeLike) -> LlvmValue:
         """Emit an instruction, and return its value."""
         return LlvmValue(self.code, self.code.op(text), dtype)
 
-    def cast(self, name: str, dtype: Any) -> LlvmValue:
+    def cast(self, name: str, dtype: DTypeLike) -> LlvmValue:
         """Emit the LLVM conversion `name` to the lanes of a dtype, and return its value."""
         return self.emit_value(f"{name} {self} to {self.code.of(lane(np.dtype(dtype)))}", dtype)
 
-    def view(self, dtype: Any) -> LlvmValue:
+    def view(self, dtype: DTypeLike) -> LlvmValue:
         """Return the same bits read as another dtype of the same width."""
         target_lane = lane(np.dtype(dtype))
         if target_lane == self.lane:
@@ -111,7 +112,7 @@ class LlvmValue(NDArrayOperatorsMixin):
             return self.emit_value(f"icmp ne {self}, zeroinitializer", dtype)
         return self.cast("zext" if self.lane == "i1" else "bitcast", dtype)
 
-    def astype(self, dtype: Any) -> Any:
+    def astype(self, dtype: DTypeLike) -> Any:
         """Emit NumPy's cast between its own real dtypes; None for other dtypes.
 
         A float cast to an integer must be in the range of the integer dtype.
@@ -275,7 +276,7 @@ def extreme(name: str, better: np.ufunc) -> Emitter:
     The result is NaN if an operand is NaN, and the second of equal floats, as in `maxps`.
     """
 
-    def floats(x: Any, y: Any) -> Any:
+    def floats(x: Vector, y: Vector) -> Vector:
         return where(np.isnan(x), x, where(better(x, y), x, y))
 
     return of(f=floats, i=intrinsic(f"s{name}"), bu=intrinsic(f"u{name}"))
@@ -288,7 +289,7 @@ def shift(signed: str, unsigned: str, rest: UnaryEmitter) -> Emitter:
     signed operand, and 0 for an unsigned operand.
     """
 
-    def emit(x: Any, by: Any) -> Any:
+    def emit(x: Vector, by: Vector) -> Vector:
         width = 8 * x.dtype.itemsize
         name = signed if x.dtype.kind == "i" else unsigned
         result = x.emit_value(f"{name} {x.type} {x.name}, {by.name}", x.dtype)
@@ -300,21 +301,21 @@ def shift(signed: str, unsigned: str, rest: UnaryEmitter) -> Emitter:
     return of(iu=emit)
 
 
-def _all_signs(x: Any) -> Any:
+def _all_signs(x: Vector) -> Vector:
     return x >> (8 * x.dtype.itemsize - 1)
 
 
-def _sign(x: Any) -> Any:
+def _sign(x: Vector) -> Vector:
     unit = x.dtype.type(1)
     sign = where(x > 0, unit, where(x < 0, -unit, x.dtype.type(0)))
     return where(np.isnan(x), x, sign) if x.dtype.kind == "f" else sign
 
 
-def _zero(x: Any) -> Any:
+def _zero(x: Vector) -> Vector:
     return x.dtype.type(0)
 
 
-def _multiply_add(x: Any, y: Any, z: Any) -> Any:
+def _multiply_add(x: Vector, y: Vector, z: Vector) -> Vector:
     return x.intrinsic("fma", y, z) if x.code.has("fma", "neon") else x * y + z
 
 

@@ -51,13 +51,15 @@ from graphir.runtime.program.blocks import aligned
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.cutting import Region
 from graphir.runtime.program.memory import lookup
+from graphir.runtime.program.region_steps import ANY_LAYOUT, CHEAP, RegionStep
 from graphir.runtime.program.rows import ColumnSpace, Tree
-from graphir.runtime.program.steps import ANY_LAYOUT, CHEAP, RegionStep
 from graphir.runtime.program.tier import Product, SequencePart
 from graphir.runtime.workers import IMPORTS
 
 if TYPE_CHECKING:
-    from graphir.runtime.program.steps import Partition, ScalarStep
+    from graphir.runtime.native.engine import Compiled
+    from graphir.runtime.program.region_steps import Partition
+    from graphir.runtime.program.steps import ScalarStep
 
     AnyStep: TypeAlias = RegionStep | ScalarStep
 
@@ -150,7 +152,7 @@ class Kernels:
     def _extensions(self) -> Collection[str]:
         return extensions(self.code.calls)
 
-    def let_go(self, kernel: Any) -> None:
+    def let_go(self, kernel: Compiled) -> None:
         """Evict a kernel here and in the program; it is recompiled once it pays again."""
         self._shared.kernels = {
             kinds: compiled

@@ -23,7 +23,7 @@ from graphir.runtime.native.abi.numpy_structs import (
     loop_of,
     ufuncs_are_as_declared,
 )
-from graphir.runtime.native.assembly import Vectors, words_of
+from graphir.runtime.native.assembly import VectorWriter, words_of
 from graphir.runtime.native.background import LOCK
 from graphir.runtime.native.emitters import LlvmValue
 from graphir.runtime.native.functions import INLINE, extension_of, inline
@@ -171,7 +171,7 @@ def extensions(calls: Iterable[tuple[Any, str]]) -> set[str]:
 
 @cache
 def _has_the_bits_of_numpy(function: np.ufunc, code: str, required: str) -> bool:
-    vectors = Vectors(NATIVE_VECTOR, ["fma", extension_of(function, code, required)])
+    vectors = VectorWriter(NATIVE_VECTOR, ["fma", extension_of(function, code, required)])
     x = function_inputs(code)
     operands = [x, function_exponents(x)][: function.nin]
     values = [LlvmValue(vectors, name, x.dtype) for name in ("%x", "%z")]

@@ -15,11 +15,13 @@ from graphir.runtime.native.instruction_selection import is_reduced
 from graphir.runtime.program.blocks import Operand, Range, laid_out
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.memory import Lane, lookup
-from graphir.runtime.program.steps import RegionStep
+from graphir.runtime.program.region_steps import RegionStep
 
 if TYPE_CHECKING:
+    from graphir.runtime.native.engine import Compiled
     from graphir.runtime.native.kernels import Kernels
-    from graphir.runtime.program.steps import Partition, PlanRun, ScalarStep, Taker, Work
+    from graphir.runtime.program.region_steps import Partition, Taker, Work
+    from graphir.runtime.program.steps import PlanRun, ScalarStep
 
     AnyStep: TypeAlias = RegionStep | ScalarStep
 
@@ -60,7 +62,7 @@ class KernelCall:
     """
 
     kernels: Kernels
-    kernel: Any
+    kernel: Compiled
     record: Sequence[int]
     step: RegionStep
     arrays: Sequence[Array]
@@ -161,7 +163,7 @@ class KernelCall:
 
 
 def job_of_leaves(
-    kernel: Any,
+    kernel: Compiled,
     record: Sequence[int],
     count: int,
     sizes: Sequence[int],

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from graphir.runtime.native.abi.numpy_structs import loop_of
-from graphir.runtime.native.assembly import Vectors, lane, splat, stored_type, words_of
+from graphir.runtime.native.assembly import VectorWriter, lane, splat, stored_type, words_of
 from graphir.runtime.native.emitters import LlvmValue, emitted, has_code
 from graphir.runtime.native.instruction_selection import NativeCode
 from graphir.runtime.native.row_loops import ARGS, VectorCode, body_of_several, rows
@@ -177,7 +177,7 @@ class ModuleWriter:
         self.block = min(COST.NATIVE_BLOCK, NATIVE_STACK // max(1, scratch_bytes) - NATIVE_VECTOR)
         if self.block < NATIVE_BLOCK_LEAST:
             raise UnsupportedError(f"{len(self.scratch)} values between functions of NumPy")
-        self.text = Vectors(NATIVE_VECTOR, features)
+        self.text = VectorWriter(NATIVE_VECTOR, features)
         self.same: dict[int, LlvmValue] = {}
         self.row, self.side = "", 1
 
@@ -449,7 +449,7 @@ class ModuleWriter:
         lines.append(f"call void {call}(ptr %operands, ptr %length, ptr %sizes, ptr {data})")
 
 
-def short_axis_vector(text: Vectors, element: str, row: str, at: str, axis: ShortAxis) -> str:
+def short_axis_vector(text: VectorWriter, element: str, row: str, at: str, axis: ShortAxis) -> str:
     """Return the vector of an input of a short axis that begins with element `at` of a row.
 
     `row` is the address of the row. The first lane may be any element along the short axis: the
@@ -495,7 +495,7 @@ def short_axis_vector(text: Vectors, element: str, row: str, at: str, axis: Shor
     return result
 
 
-def strided_vector(text: Vectors, dtype: Storage, at: str, stride: int) -> str:
+def strided_vector(text: VectorWriter, dtype: Storage, at: str, stride: int) -> str:
     """Return the vector of elements at a distance of `stride` elements, the first at address `at`.
 
     The code computes one register of the vector after the other: it loads all elements from the

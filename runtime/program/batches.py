@@ -27,7 +27,8 @@ from graphir.runtime.program.codegen.straight import alone
 from graphir.runtime.program.cost_model import COST, LINE
 from graphir.runtime.program.memory import Lane, Need, ScratchView, lookup
 from graphir.runtime.program.phases import FusedStep
-from graphir.runtime.program.steps import CallStep, LayoutStep, PlanRun, RegionStep
+from graphir.runtime.program.region_steps import RegionStep
+from graphir.runtime.program.steps import CallStep, LayoutStep, PlanRun, PlanStep
 from graphir.runtime.program.tier import Product, ProductOperand, RowKernel, RowOperand, SharedJob
 from graphir.runtime.results import REFUSAL_ERRORS, refused
 from graphir.semantics import matrix_products as products
@@ -83,14 +84,14 @@ def parts(lead: Shape, count: int) -> list[Part]:
     while axis and inner * lead[axis - 1] <= count:
         axis -= 1
         inner *= lead[axis]
-    whole = [slice(0, size) for size in lead[axis:]]
+    inner_axes = [slice(0, size) for size in lead[axis:]]
     if not axis:
-        return [tuple(whole)]
+        return [tuple(inner_axes)]
     size = lead[axis - 1]
     number = -(-size // max(1, count // inner))
     bounds = [size * i // number for i in range(number + 1)]
     return [
-        (*[slice(i, i + 1) for i in place], slice(a, b), *whole)
+        (*[slice(i, i + 1) for i in place], slice(a, b), *inner_axes)
         for place in itertools.product(*map(range, lead[: axis - 1]))
         for a, b in itertools.pairwise(bounds)
     ]
@@ -155,18 +156,18 @@ class BatchStep(FusedStep[Member]):
         sizes = [product.symbol.dtype.storage.itemsize for product in multiplications]
         times = [n * COST.BLAS_TERM * size for n, size in zip(terms, sizes, strict=True)]
         self.price = price = sum(times) + sum(regions)
-        most = [_threads_above(product) * count for product in multiplications]
-        is_large = any(n > limit for n, limit in zip(terms, most, strict=True))
+        limits = [_threads_above(product) * count for product in multiplications]
+        is_large = any(n > limit for n, limit in zip(terms, limits, strict=True))
         self.is_serial = is_large and products.blas_threads() != 1
         pays = price > COST.SECOND_THREAD and not self.is_serial
         self.threads = min(self.most_threads, count) if pays else 1
         self.bytes = self._memory(self.members, (1,) * len(self.lead))[1].bytes
-        room = max(1, COST.BATCH // max(1, self.bytes))
+        part_size = max(1, COST.BATCH // max(1, self.bytes))
         if self.threads > 1:
-            most = min(COST.RANGES_PER_THREAD * self.threads, int(price / COST.BATCH_PART))
-            most = max(self.threads, most)
-            room = min(max(1, room // self.threads), -(-count // most))
-        self.parts = parts(self.lead, room)
+            part_count = min(COST.RANGES_PER_THREAD * self.threads, int(price / COST.BATCH_PART))
+            part_count = max(self.threads, part_count)
+            part_size = min(max(1, part_size // self.threads), -(-count // part_count))
+        self.parts = parts(self.lead, part_size)
         self.blocks = len(self.parts)
 
     @property
@@ -178,7 +179,7 @@ class BatchStep(FusedStep[Member]):
 
     def body(self, part: Part) -> Body:
         """Return the steps of a part."""
-        lead = tuple([each.stop - each.start for each in part])
+        lead = tuple([extent.stop - extent.start for extent in part])
         body = self._bodies.get(lead)
         if body is None:
             body = self._bodies[lead] = self._bound(lead)
@@ -268,18 +269,18 @@ class BatchStep(FusedStep[Member]):
                 region.native.spend(COST.STEP * self.blocks)
 
         def work(lane: Lane, numbers: Iterator[int]) -> None:
-            own = PlanRun(values.copy(), lane, run.free, run.recycler, {})
+            own = PlanRun(values.copy(), lane, run.memory, {})
             for number in numbers:
                 part = self.parts[number]
                 self._run_part(own, part, values, results)
 
-        share(self.blocks, work, self.threads, run.lane, run.free, run.progress and run.tell)
+        share(self.blocks, work, self.threads, run.lane, run.memory.free, run.progress and run.tell)
 
     # -- machine code
 
     def _share(self, values: Sequence[Any]) -> bool:
         """Run all members in machine code without Python; return whether all have machine code."""
-        if not self.is_job or not all(region.native.worth for region in self._regions):
+        if not self.is_sequential or not all(region.native.worth for region in self._regions):
             return False
         arrays = [values[cell] for cell in self.reads]
         if not all(array.flags.aligned for array in arrays):
@@ -299,10 +300,10 @@ class BatchStep(FusedStep[Member]):
         return {cell: math.prod(n) * dtype.itemsize // count for cell, (n, dtype) in both}
 
     @property
-    def is_job(self) -> bool:
+    def is_sequential(self) -> bool:
         """Whether machine code may run all members: there is a region, and matrices are small."""
         is_small = sum(self._rows.values()) <= COST.NATIVE_LONG_ROWS and not self.is_serial
-        return is_small and bool(self._regions) and all(each.native for each in self._regions)
+        return is_small and bool(self._regions) and all(region.native for region in self._regions)
 
     def job(self, values: Sequence[Any]) -> SharedJob | None:
         """Return all members in machine code, on a few small matrices at a time.
@@ -310,11 +311,14 @@ class BatchStep(FusedStep[Member]):
         A value that is None has C order. The answer is None without kernels, for large matrices,
         and if a product copies an operand.
         """
-        if not self.is_job:
+        if not self.is_sequential:
             return None
         count, inner, rows = math.prod(self.lead), self._inner, self._rows
-        room = max(1, COST.BATCH_ROWS // sum(rows.values()))
-        offsets = [0, *itertools.accumulate(-(-room * rows[cell] // LINE) * LINE for cell in inner)]
+        block_rows = max(1, COST.BATCH_ROWS // sum(rows.values()))
+        offsets = [
+            0,
+            *itertools.accumulate(-(-block_rows * rows[cell] // LINE) * LINE for cell in inner),
+        ]
         layouts, views = self._layouts(values)
         keys = self._keys
         kernels: list[RowKernel] = []
@@ -336,11 +340,11 @@ class BatchStep(FusedStep[Member]):
                 operands.append(RowOperand(place, keys.index(root), offset, row))
             kernel = kernel._replace(arrays=())
             kernels.append(RowKernel(kernel, kernel.record, operands, kernel.size // count, count))
-        blocks = -(-count // (room * COST.RANGES_PER_THREAD * self.most_threads))
+        blocks = -(-count // (block_rows * COST.RANGES_PER_THREAD * self.most_threads))
         memories = dict(zip(map(keys.index, inner), offsets, strict=False))
         threads = self.most_threads if self.price > COST.NATIVE_SECOND_THREAD else 1
-        table = native.together(kernels, room)
-        return table.job(memories, offsets[-1], count, blocks * room, threads)
+        table = native.together(kernels, block_rows)
+        return table.job(memories, offsets[-1], count, blocks * block_rows, threads)
 
     def _layouts(self, values: Sequence[Any]) -> tuple[list[Any], dict[int, tuple[int, int]]]:
         """Return the cells with arrays of the right layouts, and the places of views.
@@ -371,9 +375,9 @@ class BatchStep(FusedStep[Member]):
         for cell in self._inner:  # a PhasesStep makes memory for the values that are None
             own.values[cell] = None
         for cell, axes in self.axes.items():
-            whole = np.asarray(values[cell])
-            array = whole[tuple([slice(None) if k is None else part[k] for k in axes])]
-            if cell in self._ordered and not (whole.flags.c_contiguous and whole.flags.aligned):
+            array = np.asarray(values[cell])
+            array = array[tuple([slice(None) if k is None else part[k] for k in axes])]
+            if cell in self._ordered and not (array.flags.c_contiguous and array.flags.aligned):
                 array = array.copy("C")
             own.values[cell] = array
         targets = {cell: array[part] for cell, array in results.items()}
@@ -421,7 +425,7 @@ def multiplies_in_place(step: CallStep, operands: Sequence[ProductOperand]) -> b
     return not products.uses_blas(dtype) or all(map(ProductOperand.lies, operands, demands))
 
 
-def is_product(step: Any) -> TypeGuard[CallStep]:
+def is_product(step: PlanStep) -> TypeGuard[CallStep]:
     """Whether a step multiplies matrices by BLAS, into memory that the caller may choose."""
     if not isinstance(step, CallStep) or step.symbol.op is not ops.matmul:
         return False

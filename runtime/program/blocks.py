@@ -299,10 +299,10 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def require_count(what: str, value: int | None) -> int | None:
+def require_count(name: str, value: int | None) -> int | None:
     """Return a count as an int, or None for None.
 
-    Raises ExecutionError unless the count is an integer of at least 1. `what` names the argument.
+    Raises ExecutionError unless the count, the argument `name`, is an integer of at least 1.
     """
     if value is None:
         return None
@@ -311,5 +311,5 @@ def require_count(what: str, value: int | None) -> int | None:
     except TypeError:
         count = 0
     if count < 1:
-        raise ExecutionError(f"{what} is a count of at least 1", got=f"{value!r}")
+        raise ExecutionError(f"{name} is a count of at least 1", got=f"{value!r}")
     return count

@@ -21,7 +21,7 @@ import numpy as np
 from graphir import Symbol, TensorType, ops
 from graphir.ir.liveness import dim_names
 from graphir.passes.rewriter import bodies_of
-from graphir.runtime.program.codegen.turns import Statements, scan_turns, while_turns
+from graphir.runtime.program.codegen.scalars import Statements, inline_scan, inline_while_loop
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.memory import Lane, take
 from graphir.runtime.program.steps import CallStep, shape_of
@@ -55,6 +55,7 @@ class ControlStep(CallStep):
         self.symbol, self._sizes = symbol, sizes
         self.reads = [cells[arg.index] for arg in symbol.args]
         self.write = cells[symbol.index]
+        self.results = (self.write,)
         self.settings, self.fits = {}, False
         parts = [part for part in symbol.type.parts if type(part) is TensorType]
         is_call = symbol.op is ops.control.call
@@ -80,6 +81,11 @@ class ControlStep(CallStep):
             self.kernel = self._results
 
     @property
+    def is_sequential(self) -> bool:
+        """Whether the op takes a part of a tuple, or is a loop that may become machine code."""
+        return self.symbol.op is ops.control.part or self.loop is not None
+
+    @property
     def length(self) -> int | None:
         """The number of rows of a `scan`; None for other ops."""
         if self.symbol.op is not ops.control.scan:
@@ -99,14 +105,14 @@ class ControlStep(CallStep):
         """
         op, bodies = self.symbol.op, [body.statements for body in self._bodies]
         is_loop = op is ops.control.while_loop and self.in_python
-        statements = [each for each in bodies if each]
+        statements = [statement for statement in bodies if statement]
         if not (is_loop or op is ops.control.cond) or len(statements) < len(bodies):
             return None
-        count = sum(len(each.lines) for each in statements)
+        count = sum(len(statement.lines) for statement in statements)
         is_scalar = all(
-            type(each) is TensorType and not each.rank for each in self.symbol.type.parts
+            type(part) is TensorType and not part.rank for part in self.symbol.type.parts
         )
-        needs_lane = any("lane" in line for each in statements for line in each.lines)
+        needs_lane = any("lane" in line for statement in statements for line in statement.lines)
         return statements if is_scalar and not needs_lane and count <= COST.INLINED_LINES else None
 
     def _call_results(self, *operands: Any) -> tuple[Any, ...]:
@@ -162,19 +168,20 @@ class ControlStep(CallStep):
         if results is not None:
             return results
         condition, body = self._bodies
-        runs = [each.on(lane) for each in self._bodies]
+        runs = [body.on(lane) for body in self._bodies]
         values, count = self._owned(values), len(call.types)
         captured = values[count:]
         while True:
-            turns = min(COST.LOOP_LOOK, condition.turns, body.turns)
-            run = self._turns(partial(while_turns, carries=count)) if turns else None
+            iterations = min(COST.LOOP_LOOK, condition.iterations, body.iterations)
+            write = partial(inline_while_loop, carries=count)
+            run = self._inline_iterations(write) if iterations else None
             if run:
                 start = perf_counter_ns()
-                carries, ends = run(lane, turns, *values)
+                carries, ends = run(lane, iterations, *values)
                 if ends:
                     return carries
                 values = [*carries, *captured]
-                results = self._spend(turns, start, values, None)
+                results = self._count(iterations, start, values, None)
                 if results is not None:
                     return results
             if not runs[0](values)[0]:
@@ -195,34 +202,34 @@ class ControlStep(CallStep):
         stacked = call.no_rows() if not length else list[Any]()
         number = 0
         while number < length:
-            turns = min(COST.LOOP_LOOK, body.turns, length - number) if number else 0
-            write = partial(scan_turns, carries=carries, scanned=end - carries)
-            function = self._turns(write) if turns else None
+            iterations = min(COST.LOOP_LOOK, body.iterations, length - number) if number else 0
+            write = partial(inline_scan, carries=carries, scanned=end - carries)
+            function = self._inline_iterations(write) if iterations else None
             if function:
                 start = perf_counter_ns()
-                part = places[number : number + turns]
+                part = places[number : number + iterations]
                 values = function(lane, part, rows, stacked, *values, *captured)
-                number += turns
+                number += iterations
                 rest = slice(None, length - number) if attrs["reverse"] else slice(number, None)
                 values = [*values, *[x[rest] for x in rows], *captured]
-                results = self._spend(turns, start, values, length - number)
+                results = self._count(iterations, start, values, length - number)
                 values = values[:carries]
                 if results is not None:
-                    for whole, ys in zip(stacked, results[carries:], strict=True):
-                        whole[rest] = ys
+                    for array, ys in zip(stacked, results[carries:], strict=True):
+                        array[rest] = ys
                     return [*results[:carries], *stacked]
                 continue
             place = places[number]
             outputs = run([*values, *[x[place] for x in rows], *captured])
             if not number:
                 stacked = [call.stack(length, y) for y in outputs[carries:]]
-            for whole, y in zip(stacked, outputs[carries:], strict=True):
-                whole[place] = y
+            for array, y in zip(stacked, outputs[carries:], strict=True):
+                array[place] = y
             values, number = outputs[:carries], number + 1
         return [*values, *stacked]
 
-    def _turns(self, write: Callable[..., Any]) -> Any:
-        """Return the function of several turns, if the bodies have functions that can be inlined.
+    def _inline_iterations(self, write: Callable[..., Any]) -> Any:
+        """Return the function of several iterations, if the bodies can be inlined.
 
         `write` returns the function for the statements of the bodies.
         """
@@ -233,14 +240,16 @@ class ControlStep(CallStep):
             self._inlined = statements, function
         return function
 
-    def _spend(self, turns: int, start: int, values: Values, length: int | None) -> Values | None:
-        """Count turns in Python; return the results of the turns to come if the loop is compiled.
+    def _count(
+        self, iterations: int, start: int, values: Values, length: int | None
+    ) -> Values | None:
+        """Count iterations in Python; return the results of later ones if the loop is compiled.
 
-        `start` is the time at which the turns began, in nanoseconds of `perf_counter_ns`. `values`
-        and `length` are those of the turns to come.
+        `start` is the time at which the iterations began, in nanoseconds of `perf_counter_ns`.
+        `values` and `length` are those of the iterations to come.
         """
         for body in self._bodies:
-            body.spend(turns)
+            body.count(iterations)
         if self.loop:
             self.loop.spend(perf_counter_ns() - start)
         return self._native(values, length)
@@ -257,7 +266,7 @@ class BoundBody:
         self._program, self._sizes = program, sizes
         self._plan = None if program.late_runs else program.plan(sizes, True, carries)
         cells = self._plan.donated if self._plan else ()
-        self.donated = [place for place, cell in enumerate(program.entry) if cell in cells]
+        self.donated = [place for place, cell in enumerate(program.schedule.entry) if cell in cells]
 
     @property
     def statements(self) -> Statements | None:
@@ -266,14 +275,14 @@ class BoundBody:
         return plan.straight.statements if plan and plan.straight and not plan.stepwise else None
 
     @property
-    def turns(self) -> int:
+    def iterations(self) -> int:
         """The number of runs of `statements` before the next look for machine code."""
         return max(0, self._plan.left) if self._plan else 0
 
-    def spend(self, turns: int) -> None:
+    def count(self, iterations: int) -> None:
         """Count runs of `statements`."""
         if self._plan:
-            self._plan.left -= turns
+            self._plan.left -= iterations
 
     def on(self, lane: Lane) -> Callable[[Values], Values]:
         """Return the function of operands that runs the program with a lane.

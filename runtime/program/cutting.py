@@ -7,7 +7,7 @@ shape form a region, which needs no result of its own level from outside.
 A `call` may bind dims. A symbol that needs such a dim has a level above the call's.
 
 An update of an array has at least the level of all symbols before it that read the array or a view
-of it. The readers are then done before the update, which may write in place (see ownership.py).
+of it. The readers are then done before the update, which may write in place (see updates.py).
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def cut(graph: Graph) -> list[StepOf]:
         least = max([levels[call.index] + 1 for call in bound], default=0)
         if last[index] < 0 or (op in _SOURCES and not bound) or op is ops.input:
             continue
-        if op.kind not in _ELEMENTWISE or (op is ops.pow and _is_apart(symbol)):
+        if op.kind not in _ELEMENTWISE or (op is ops.pow and _is_whole_call(symbol)):
             if readers and op in UPDATES:
                 least = max(least, readers.level(symbol.args[0]))
             levels[index] = _add(symbol, levels, inner, regions, calls, least)
@@ -181,12 +181,12 @@ def _sink(graph: Graph, regions: Sequence[Region]) -> None:
             if all(set(users[index]) == {symbol.index} for index in inner):
                 homes[symbol.index] = sunk[symbol.index] = target
     for region in regions if sunk else ():
-        both = [each for each in region.symbols if each.index not in sunk]
+        both = [symbol for symbol in region.symbols if symbol.index not in sunk]
         both += [graph.symbols[index] for index, target in sunk.items() if target is region]
         region.symbols[:] = sorted(both, key=lambda symbol: symbol.index)
 
 
-def _is_apart(power: Symbol) -> bool:
+def _is_whole_call(power: Symbol) -> bool:
     """Whether a `pow` is a call: its exponent may be a negative integer, or it is of scalars.
 
     The error for a negative exponent concerns the whole array. Scalars have other bits.

@@ -1,4 +1,4 @@
-"""Reuse of memory: scratch slots of threads, and large results that nobody references any more."""
+"""Memory of a program: scratch slots of threads, large results for reuse, and arrays for `out=`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import Context
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from itertools import combinations
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphir import DType, ExecutionError
+from graphir.runtime.binding import numpy_name
 from graphir.runtime.program.cost_model import COST, LINE
 from graphir.runtime.references import counts_references
 
@@ -118,7 +121,7 @@ class Store(NamedTuple):
 
     `source` is the cell of the array and `target` the cell of the array after the update. These are
     the same memory if the update is `in_place`. `shape` is the shape of the array. `copied_rows`
-    are the rows that a copy has to have (see copies.py), or None for all rows.
+    are the rows that a copy has to have (see updates.py), or None for all rows.
     """
 
     source: int
@@ -218,7 +221,7 @@ Value = TypeVar("Value")
 
 
 def lookup(
-    table: dict[Key, Value], key: Key, make: Callable[[], Value | None], most: int
+    table: dict[Key, Value], key: Key, make: Callable[[], Value | None], limit: int
 ) -> Value | None:
     """Return the value of a key, or else what `make` returns, which is kept unless it is None.
 
@@ -228,7 +231,7 @@ def lookup(
     if value is None:
         value = make()
         if value is not None:
-            if len(table) >= most:
+            if len(table) >= limit:
                 table.clear()
             table[key] = value
     return value
@@ -261,10 +264,13 @@ class Recycler:
         start = -array.ctypes.data % LINE
         return array[start : start + size].view(dtype).reshape(shape)
 
+    def __len__(self) -> int:
+        return len(self._memories)
+
     @property
     def bytes(self) -> int:
         """The bytes of all memory that the recycler knows."""
-        return sum([each.array.nbytes for each in self._memories])
+        return sum([memory.array.nbytes for memory in self._memories])
 
     def _array(self, size: int) -> Array:
         for _ in range(len(self._memories)):
@@ -286,10 +292,21 @@ class Recycler:
         array = memory.array
         self._memories.append(memory)
         memories = self._memories.copy()  # other threads change the list itself
-        while sum([each.array.size for each in memories]) > max(COST.KEPT_RESULTS, size):
+        while sum([memory.array.size for memory in memories]) > max(COST.KEPT_RESULTS, size):
             memories.pop(0)
         self._memories = memories
         return array
+
+
+class ProgramMemory:
+    """The memory of a program, or of several: free lanes of threads, and large results for reuse.
+
+    The list `free` and the recycler change by atomic operations alone, so threads may share them.
+    """
+
+    def __init__(self) -> None:
+        self.free: list[Lane] = []
+        self.recycler = Recycler()
 
 
 def _alone() -> int:
@@ -302,3 +319,53 @@ def _alone() -> int:
 
 
 _ALONE = _alone()
+
+
+def check_outputs(
+    out: Any, dtypes: Sequence[DType], shapes: Sequence[tuple[int, ...]]
+) -> list[Array]:
+    """Return the arrays of `out` as a list, one array for each output.
+
+    Raises ExecutionError if the count is wrong, or if an array has another dtype or shape than
+    its output, is read-only, or shares memory with another array of `out`.
+    """
+    arrays: list[Any] = (
+        list(cast("tuple[Any, ...]", out)) if isinstance(out, (tuple, list)) else [out]
+    )
+    if len(arrays) != len(dtypes):
+        raise ExecutionError(
+            f"out must have an array for each of {len(dtypes)} outputs",
+            got=str(len(arrays)),
+            fix="use a tuple of as many",
+        )
+    for i, (value, dtype, shape) in enumerate(zip(arrays, dtypes, shapes, strict=True)):
+        name = f"out[{i}]" if len(arrays) > 1 else "out"
+        if not isinstance(value, np.ndarray):
+            raise ExecutionError(f"{name} must be a NumPy array", got=f"a {type(value).__name__}")
+        array = cast(Array, value)
+        if array.dtype != dtype.storage or array.shape != shape:
+            raise ExecutionError(
+                f"{name} must be {dtype.storage} of shape {shape}",
+                got=f"{array.dtype} of shape {array.shape}",
+                fix=f"use np.empty({shape}, {numpy_name(dtype)})",
+            )
+        if not array.flags.writeable:
+            raise ExecutionError(f"{name} is read-only", fix="use a writeable array")
+    for (i, array), (j, other) in combinations(enumerate(arrays), 2):
+        if _overlap(array, other):
+            raise ExecutionError(
+                f"out[{i}] and out[{j}] share memory", fix="use an array of its own for each"
+            )
+    return arrays
+
+
+def _overlap(array: Array, other: Array) -> bool:
+    try:
+        return np.shares_memory(array, other, max_work=cast(Any, COST.OVERLAP))
+    except np.exceptions.TooHardError:
+        return True
+
+
+def writable_at_once(out: Array, inputs: Sequence[Any]) -> bool:
+    """Whether a program may write results into `out` while it still reads the inputs."""
+    return out.flags.c_contiguous and not any(np.may_share_memory(out, array) for array in inputs)

@@ -29,15 +29,14 @@ from graphir.runtime.program.blocks import (
 )
 from graphir.runtime.program.cost_model import COST, LINE, NATIVE_SIDE
 from graphir.runtime.program.memory import Lane, Need, ScratchView, lookup
-from graphir.runtime.program.rows import Rows
-from graphir.runtime.program.steps import (
-    CallStep,
-    PlanRun,
+from graphir.runtime.program.region_steps import (
     RegionStep,
     contiguous_slots,
     native_threads_of,
     threads_of,
 )
+from graphir.runtime.program.rows import Rows
+from graphir.runtime.program.steps import CallStep, PlanRun, PlanStep
 from graphir.runtime.program.tier import PlacedRegion, RowKernel, RowOperand, SharedJob
 from graphir.semantics.evaluation import contiguous
 
@@ -79,13 +78,15 @@ def is_as(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
     return (1,) * (len(long) - len(short)) + short == long
 
 
-class FusedStep(Generic[Member]):
+class FusedStep(PlanStep, Generic[Member]):
     """Several steps as one.
 
     `members` are the steps in order, and `views` the cells of views of their values. `writes` has
     the shape and dtype of each value, by cell. `results` are the cells of the values that other
     steps or the outputs read; the other values lie in scratch memory.
     """
+
+    threads: int
 
     def __init__(
         self,
@@ -102,6 +103,11 @@ class FusedStep(Generic[Member]):
         self._inner = [cell for cell in writes if cell not in results]
         self._keys = [*self._inner, *self.results, *self.reads]
         self._jobs: dict[Any, SharedJob] = {}
+
+    @property
+    def has_native_threads(self) -> bool:
+        """Whether threads share the rows or matrices."""
+        return self.threads > 1
 
     @property
     def cells(self) -> list[int | None]:
@@ -128,7 +134,7 @@ class PhasesStep(FusedStep[RegionStep]):
         aliases: Mapping[int, int],
         results: Collection[int],
     ) -> None:
-        writes = {cell: each for member in members for cell, each in member.results.items()}
+        writes = {cell: result for member in members for cell, result in member.results.items()}
         super().__init__(members, writes, aliases, results)
         self.space, self.aliases, self.shape = space, aliases, space.shape
         self.price = sum(member.price for member in members)
@@ -139,14 +145,24 @@ class PhasesStep(FusedStep[RegionStep]):
         self.bytes = sum(sizes.values())
         row = self.bytes / space.rows
         scratch = max(sum(member.body.widths) for member in members)
-        self.room = int(COST.CACHE / (row + scratch * space.length))
-        self.native_room = int(COST.NATIVE_ROWS / row) or max(1, int(COST.NATIVE_LONG_ROWS / row))
+        self.block_rows = int(COST.CACHE / (row + scratch * space.length))
+        self.native_block_rows = int(COST.NATIVE_ROWS / row) or max(
+            1, int(COST.NATIVE_LONG_ROWS / row)
+        )
         if NATIVE_SIDE * row <= COST.NATIVE_LONG_ROWS:
-            self.native_room = -(-self.native_room // NATIVE_SIDE) * NATIVE_SIDE
-        self.blocks = -(-space.rows // max(1, self.room))
+            self.native_block_rows = -(-self.native_block_rows // NATIVE_SIDE) * NATIVE_SIDE
+        self.blocks = -(-space.rows // max(1, self.block_rows))
         self.needs: list[dict[int, Need]] = [{} for _ in members]
         sizes = [self.row(cell) * self.writes[cell][1].itemsize for cell in self._inner]
-        self._offsets = [0, *accumulate(-(-self.native_room * n // LINE) * LINE for n in sizes)]
+        self._offsets = [
+            0,
+            *accumulate(-(-self.native_block_rows * n // LINE) * LINE for n in sizes),
+        ]
+
+    @property
+    def is_sequential(self) -> bool:
+        """Whether all regions may become machine code."""
+        return all(member.native is not None for member in self.members)
 
     def _operand_sizes(self, member: RegionStep) -> dict[int, int]:
         """Return the bytes of the operands that a region reads from outside, by cell.
@@ -171,19 +187,19 @@ class PhasesStep(FusedStep[RegionStep]):
             return
         kernels = self._kernels(run)
         native, count, threads = all(kernels), self.space.rows, self.threads
-        room = self.native_room if native else self.room
+        block_rows = self.native_block_rows if native else self.block_rows
         if native:
             threads = native_threads_of(self.members)
         ranges = -(-count // (COST.RANGES_PER_THREAD * threads))
-        blocks = Uniform(count, max(room, ranges) if native else room)
+        blocks = Uniform(count, max(block_rows, ranges) if native else block_rows)
 
         def work(lane: Lane, numbers: Iterator[int]) -> None:
             buffers: Buffers = {
-                cell: np.empty(room * self.row(cell), dtype)
+                cell: np.empty(block_rows * self.row(cell), dtype)
                 for cell, (_, dtype) in self.writes.items()
                 if run.values[cell] is None
             }
-            phases = [*self._phases(kernels, run, buffers, room)]
+            phases = [*self._phases(kernels, run, buffers, block_rows)]
             for i in numbers:
                 for phase in phases:
                     phase(lane, *blocks[i])
@@ -192,7 +208,7 @@ class PhasesStep(FusedStep[RegionStep]):
             run.tell(number * self.blocks // len(blocks))
 
         tell = report_blocks if run.progress else None
-        share(len(blocks), work, threads, run.lane, run.free, tell)
+        share(len(blocks), work, threads, run.lane, run.memory.free, tell)
         took = perf_counter_ns() - start
         # A small phase in NumPy slows the others down, so the phases without code share all time.
         both = zip(self.members, kernels, strict=True)
@@ -205,7 +221,7 @@ class PhasesStep(FusedStep[RegionStep]):
         return math.prod(self.writes[cell][0]) // self.space.rows
 
     def _phases(
-        self, kernels: Sequence[Any], run: PlanRun, buffers: Buffers, room: int
+        self, kernels: Sequence[Any], run: PlanRun, buffers: Buffers, block_rows: int
     ) -> Iterator[Phase]:
         """Yield the phases of one thread; kernels in a row are one phase."""
         numbers = range(len(kernels))
@@ -217,7 +233,7 @@ class PhasesStep(FusedStep[RegionStep]):
             cells = [*buffers]
             both = [self._filled(kernels[number], run, cells) for number in group]
             addresses = [buffer.ctypes.data for buffer in buffers.values()]
-            compute = self.members[0].native.together(both, room).placed(addresses)
+            compute = self.members[0].native.together(both, block_rows).placed(addresses)
             yield lambda _, first, end, compute=compute: compute(first, end)
 
     def _filled(self, kernel: PlacedRegion, run: PlanRun, inner: Sequence[int]) -> RowKernel:
@@ -261,14 +277,14 @@ class PhasesStep(FusedStep[RegionStep]):
             kernel = member.native.placed(member, values, False)
             if kernel is None:
                 return None
-            operands = [self._operand(*each) for each in enumerate(kernel.cells)]
+            operands = [self._operand(*item) for item in enumerate(kernel.cells)]
             rows, kernel = self.space.rows, kernel._replace(arrays=())
             kernels.append(RowKernel(kernel, kernel.record, operands, kernel.size // rows, rows))
-        threads, room = native_threads_of(self.members), self.native_room
-        blocks = -(-self.space.rows // (room * COST.RANGES_PER_THREAD * threads))
-        table = self.members[0].native.together(kernels, room)
+        threads, block_rows = native_threads_of(self.members), self.native_block_rows
+        blocks = -(-self.space.rows // (block_rows * COST.RANGES_PER_THREAD * threads))
+        table = self.members[0].native.together(kernels, block_rows)
         inner = dict(enumerate(self._offsets[:-1]))
-        return table.job(inner, self._offsets[-1], self.space.rows, blocks * room, threads)
+        return table.job(inner, self._offsets[-1], self.space.rows, blocks * block_rows, threads)
 
     def _operand(self, place: int, cell: int) -> RowOperand:
         cell = self.aliases.get(cell, cell)
@@ -320,7 +336,7 @@ class _NumpyPhase:
         step = self.step = phases.members[number]
         self.needs = phases.needs[number]
         self.each = step.size // phases.space.rows
-        self.room = phases.room
+        self.block_rows = phases.block_rows
         self.operands = [
             self._operand(slot, cell, dtype, phases, run, buffers) for slot, cell, dtype in step.ins
         ]
@@ -370,7 +386,7 @@ class _NumpyPhase:
         elif array.shape == phases.space.row_shape and array.flags.c_contiguous:
             operand, elements = FlatSpace(array), 1
         else:
-            operand = laid_out(array, self.step.shape, phases.room * self.each)
+            operand = laid_out(array, self.step.shape, phases.block_rows * self.each)
         if slot in self.step.entering:
             operand = Entering(operand, self.step.entering[slot])
         is_whole = slot in contiguous_slots(self.step) and elements != self.each

@@ -9,17 +9,16 @@ code, one Python function for small steps, or the steps one by one.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import copy_context
 from functools import partial
-from operator import attrgetter
 from time import perf_counter_ns
 from typing import Any, TypeAlias, overload
 from weakref import WeakMethod
 
 import numpy as np
 
-from graphir import ExecutionError, Graph, OutOfMemoryError, Symbol, TensorType, ops
+from graphir import ExecutionError, Graph, OutOfMemoryError, Symbol, ops
 from graphir.decorators import uncollected
 from graphir.escape import printable
 from graphir.hints import ArrayOrNumber
@@ -28,38 +27,28 @@ from graphir.passes import lower
 from graphir.passes.rewriter import bodies_of
 from graphir.runtime.binding import bind
 from graphir.runtime.program.blocks import cores, require_count
-from graphir.runtime.program.codegen.assembly import RegionBody, assemble
-from graphir.runtime.program.codegen.instructions import RegionCode, entering, materialized
-from graphir.runtime.program.codegen.scalars import Scalars
-from graphir.runtime.program.codegen.tracing import Storage
+from graphir.runtime.program.codegen.straight import Straight
 from graphir.runtime.program.control import BoundBody, ControlStep, carries_of
 from graphir.runtime.program.cost_model import COST
-from graphir.runtime.program.cutting import Call, Region, cut
-from graphir.runtime.program.graph_rewrites.early_slices import slice_operands
-from graphir.runtime.program.graph_rewrites.expansion import (
-    call_loops,
-    expanded,
-    multiply_squares,
-    update_pads,
+from graphir.runtime.program.cutting import Call, Region
+from graphir.runtime.program.memory import (
+    Lane,
+    ProgramMemory,
+    check_outputs,
+    take,
+    writable_at_once,
 )
-from graphir.runtime.program.graph_rewrites.hoisting import hoisted
-from graphir.runtime.program.graph_rewrites.recomputation import recompute_cheap_values
-from graphir.runtime.program.graph_rewrites.reduction_axes import split_reductions
-from graphir.runtime.program.graph_rewrites.short_axes import split_short_axes
-from graphir.runtime.program.graph_rewrites.vector_products import sum_vector_products
-from graphir.runtime.program.memory import Lane, Recycler, take
-from graphir.runtime.program.outputs import check_outputs, writable_at_once
+from graphir.runtime.program.planning import plan_for_native, plan_for_numpy
 from graphir.runtime.program.plans import LateRuns, Plan, Step
+from graphir.runtime.program.region_steps import RegionStep
 from graphir.runtime.program.report import MachineCode, Profile, explain, machine_code, profile
-from graphir.runtime.program.rewrites.ownership import FRESH
-from graphir.runtime.program.steps import CallStep, PlanRun, RegionStep, ScalarStep, shape_of
+from graphir.runtime.program.schedule import RegionCodes, Schedule, signature
+from graphir.runtime.program.steps import CallStep, PlanRun, ScalarStep, shape_of
 from graphir.runtime.program.tier import CompiledLoop, CompiledRegion, Mode, tier
+from graphir.runtime.program.tier_up import TierUp
 from graphir.runtime.results import Out, owned, require_outputs
-from graphir.semantics.evaluation import contiguous
 
 Progress: TypeAlias = Callable[[int, int], None]
-
-_signature = attrgetter("__class__", "dtype", "shape")
 
 
 class Program:
@@ -71,8 +60,10 @@ class Program:
     `threads` is the number of threads that may work on one call; the default is the number of
     available cores. `block` is the number of elements of a block; the default is the number that
     fits the cache. `native` says when regions become machine code, if llvmlite is installed:
-    "auto" once compilation pays, "now" at once, "off" never. `beside` is another program, with
-    which this program shares scratch memory and recycled memory.
+    "auto" once compilation pays, "now" at once, "off" never. `memory` is that of another program,
+    which this program shares. `outer` is the program of the graph around a graph of control flow.
+
+    `schedule` has the steps of the lowered graph, and `codes` the code of its regions.
 
     Raises ExecutionError for `threads` or `block` below 1, for an unknown `native`, and for a graph
     without outputs.
@@ -85,102 +76,29 @@ class Program:
         threads: int | None = None,
         block: int | None = None,
         native: Mode = "auto",
-        beside: Program | None = None,
+        memory: ProgramMemory | None = None,
+        outer: Program | None = None,
     ) -> None:
         require_outputs(graph)
-        self.graph, lowered_graph = (
-            graph,
-            sum_vector_products(multiply_squares(hoisted(call_loops(lower(graph))))),
-        )
+        self.graph = graph
         self.threads = require_count("threads", threads) or cores()
         self.block = require_count("block", block)
         self._options = threads, block, native
         self.native, self.why_numpy = tier(native)
-        lowered_graph = split_reductions(update_pads(expanded(lowered_graph)))
-        lowered_graph = split_short_axes(recompute_cheap_values(lowered_graph))
-        self.lowered = slice_operands(lowered_graph, overlaps=self.native is not None)
-        steps = cut(self.lowered)
-        self.materialized = materialized(self.lowered, steps)
-        late = {each.symbol.index for each in steps if isinstance(each, Call)}
-        fills = [
-            Call(each)
-            for each in self.lowered.symbols
-            if each.op is ops.full and each.index not in late
-        ]
-        self.steps = [
-            each
-            for each in (*fills, *steps)
-            if isinstance(each, Region) or each.symbol.index in self.materialized
-        ]
-        stored_indices = self.materialized | {symbol.index for symbol in self.lowered.inputs}
-        self.cells = {index: cell for cell, index in enumerate(sorted(stored_indices))}
-        self.storages = [self._storage(index) for index in self.cells]
-        self.entry = [self.cells[symbol.index] for symbol in self.lowered.inputs]
-        self.exit = [self.cells[symbol.index] for symbol in self.lowered.outputs]
-        self.constants = {
-            self.cells[symbol.index]: contiguous(symbol.attrs["value"])
-            for symbol in self.lowered.symbols
-            if symbol.op is ops.constant and symbol.index in self.cells
-        }
-        self.entry_roundings = self._entry_roundings()
-        self.owns_outputs = self._has_own_outputs()
+        plan_graph = plan_for_native if self.native else plan_for_numpy
+        self.schedule = Schedule(plan_graph(lower(graph)))
+        self.lowered, self.steps = self.schedule.graph, self.schedule.steps
+        self.codes = RegionCodes(self.schedule, self.native, WeakMethod(self._plan_anew))
+        self.memory = memory or (outer.memory if outer else ProgramMemory())
+        self._outer = outer
         self._plans: dict[Any, tuple[Plan, bool]] = {}
-        self._bodies: dict[tuple[int, bool, frozenset[int]], RegionBody] = {}
-        self._scalars: dict[int, Scalars] = {}
-        self._kernels: dict[int, CompiledRegion] = {}
         self._loops: dict[int, CompiledLoop] = {}
-        self._shared: dict[Any, Any] = {}
         self._body_programs: dict[Graph, Program] = {}
-        self._outside: Program | None = None  # of the graph around a graph of control flow
-        self._single = len(self.exit) == 1
+        self._single = len(self.schedule.exit) == 1
         self._recent: Plan | None = None
         self.machine_code: Callable[..., Any] | None = None
         """The machine code of the plan of the last call, which returns None for other inputs."""
-        self._free: list[Lane] = beside._free if beside else []
-        self._recycler = beside._recycler if beside else Recycler()
-        is_late = bool(binders_of(self.lowered))
-        self.late_runs = LateRuns(self, self._free, self._recycler) if is_late else None
-
-    def _storage(self, index: int) -> Storage | None:
-        """Return the dtype of the array that a symbol is in memory; None for other values."""
-        kind = self.lowered.symbols[index].type
-        if type(kind) is not TensorType:
-            return None
-        return self.lowered.concrete_dtype(kind.dtype).storage
-
-    def _entry_roundings(self) -> dict[int, Callable[[Any], Any]]:
-        """Return the load conversions of inputs that a call, a row-wise op or an output reads.
-
-        The keys are the positions of the inputs. Regions convert the inputs that they load
-        themselves.
-        """
-        indices_read = {symbol.index for symbol in self.lowered.outputs}
-        for step in self.steps:
-            if isinstance(step, Call):
-                indices_read.update([arg.index for arg in step.symbol.args])
-            else:
-                indices_read.update([arg.index for row in step.rows for arg in row.args])
-        return {
-            place: function
-            for place, symbol in enumerate(self.lowered.inputs)
-            if symbol.index in indices_read and (function := entering(symbol))
-        }
-
-    def _has_own_outputs(self) -> bool:
-        """Whether each output is a distinct result of a region or of an op that makes memory."""
-        results_indices = {
-            each.index
-            for step in self.steps
-            if isinstance(step, Region)
-            for each in (*step.symbols, *step.rows)
-        }
-        results_indices |= {
-            step.symbol.index
-            for step in self.steps
-            if isinstance(step, Call) and step.symbol.op in FRESH
-        }
-        outputs = [symbol.index for symbol in self.lowered.outputs]
-        return results_indices.issuperset(outputs) and len(set(outputs)) == len(outputs)
+        self.late_runs = LateRuns(self) if binders_of(self.lowered) else None
 
     # -- calls
 
@@ -200,7 +118,7 @@ class Program:
         its operands; and OutOfMemoryError, which is a MemoryError too, for memory that is refused.
         """
         if self.graph.defaults and not keywords:
-            inputs = self._with_defaults(inputs)
+            inputs = _with_defaults(self.graph, inputs)
         if out is None and not keywords:
             native = self.machine_code
             outputs = None if native is None else native(*inputs)
@@ -208,25 +126,18 @@ class Program:
                 outputs = self.attempt(*inputs)
             if outputs is not None:
                 return outputs
-        lane = take(self._free)
+        lane = take(self.memory.free)
         try:
             return lane.run(self._run, lane, inputs, keywords, out, None)
         finally:
-            self._free.append(lane)
-
-    def _with_defaults(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return inputs by position with the graph's values of those that the caller omits."""
-        names, defaults = self.graph.input_names[len(inputs) :], self.graph.defaults
-        if not all(name in defaults for name in names):
-            return inputs
-        return (*inputs, *[defaults[name] for name in names])
+            self.memory.free.append(lane)
 
     def attempt(self, *inputs: Any) -> Any:
         """Return the outputs by the Python function of the plan of the last call, without errors.
 
         The answer is None if there is no such function, and if the inputs have other types.
         """
-        recent, free = self._recent, self._free
+        recent, free = self._recent, self.memory.free
         if recent is None or recent.left <= 0 or recent.straight is None:
             return None
         try:
@@ -263,28 +174,33 @@ class Program:
             raise OutOfMemoryError.of(error) from None
 
     def _outputs(
-        self, lane: Lane, inputs: Sequence[Any], keywords: Any, out: Any, progress: Progress | None
+        self,
+        lane: Lane,
+        inputs: Sequence[Any],
+        keywords: Mapping[str, Any],
+        out: Any,
+        progress: Progress | None,
     ) -> Any:
         dtypes = [symbol.dtype for symbol in self.lowered.outputs]
         if self.late_runs:
             bound, sizes = bind(self.graph, inputs, keywords)
-            outputs = self.late_runs.outputs(lane, self._entering(bound), sizes, progress)
+            outputs = self.late_runs.outputs(lane, self.schedule.load(bound), sizes, progress)
             shapes = [x.shape for x in outputs]
             arrays = [] if out is None else check_outputs(out, dtypes, shapes)
             return self._results(owned(outputs, bound), arrays, out)
         plan, inputs = self._prepare(inputs, keywords)
         arrays = [] if out is None else check_outputs(out, dtypes, plan.shapes)
         # Large results go into `out` at once, if the plan runs step by step.
-        is_large = bool(arrays) and plan.is_large
+        is_large, owns_outputs = bool(arrays) and plan.is_large, self.schedule.owns_outputs
         outputs = None if progress or is_large else self._at_once(plan, lane, inputs)
         if outputs is None:
             targets = {
                 cell: np.asarray(array)
-                for cell, array in zip(self.exit, arrays, strict=False)
-                if self.owns_outputs and writable_at_once(array, inputs)
+                for cell, array in zip(self.schedule.exit, arrays, strict=False)
+                if owns_outputs and writable_at_once(array, inputs)
             }
             outputs = self._stepwise(plan, lane, inputs, targets, progress)
-        outputs = outputs if self.owns_outputs else owned(outputs, inputs)
+        outputs = outputs if owns_outputs else owned(outputs, inputs)
         return self._results(outputs, arrays, out)
 
     def _results(self, outputs: Sequence[Any], arrays: Sequence[Any], out: Any) -> Any:
@@ -303,7 +219,7 @@ class Program:
         """
         plan.left -= 1
         if plan.left < 0:
-            plan.look(self)
+            TierUp(plan, self).look()
             if plan is self._recent:
                 self._use(plan)
         if plan.native:
@@ -329,7 +245,12 @@ class Program:
             self._check(plan, outputs, straight)
         return outputs
 
-    def _check(self, plan: Plan, outputs: Sequence[Any], function: Any = None) -> None:
+    def _check(
+        self,
+        plan: Plan,
+        outputs: Sequence[Any],
+        function: Callable[..., Any] | Straight | None = None,
+    ) -> None:
         """Check the outputs of a plan (see `Plan.check`); give up all plans if they are unfit."""
         try:
             plan.check(outputs, function)
@@ -361,8 +282,8 @@ class Program:
         targets: Mapping[int, Any],
         progress: Progress | None,
     ) -> tuple[Any, ...]:
-        values = self.values(inputs, len(plan.origins))
-        run = PlanRun(values, lane, self._free, self._recycler, targets, progress, plan.blocks)
+        values = self.schedule.values(inputs, len(plan.origins))
+        run = PlanRun(values, lane, self.memory, targets, progress, plan.blocks)
         start = perf_counter_ns()
         for step, dead in zip(plan.steps, plan.dead, strict=True):
             step.run(run)
@@ -370,40 +291,34 @@ class Program:
             run.tell(0)
             for cell in dead:
                 values[cell] = None
-        plan.spend_stepwise(perf_counter_ns() - start)
-        outputs = tuple([values[cell] for cell in self.exit])
+        plan.count_stepwise(perf_counter_ns() - start)
+        outputs = tuple([values[cell] for cell in self.schedule.exit])
         self._check(plan, outputs)
         return outputs
 
-    def values(self, inputs: Sequence[Any], new: int = 0) -> list[Any]:
-        """Return the cells at the start of a call; all but constants and inputs are None.
-
-        `new` is the number of cells of the plan that stand for no symbol.
-        """
-        cells: list[Any] = [None] * (len(self.cells) + new)
-        for cell, array in (*self.constants.items(), *zip(self.entry, inputs, strict=True)):
-            cells[cell] = array
-        return cells
-
-    def _prepare(self, inputs: Sequence[Any], keywords: Any) -> tuple[Plan, Sequence[Any]]:
+    def _prepare(
+        self, inputs: Sequence[Any], keywords: Mapping[str, Any]
+    ) -> tuple[Plan, Sequence[Any]]:
         """Return the plan for some inputs, and the inputs in the form that the plan takes."""
         try:
-            key = None if keywords else tuple(map(_signature, inputs))
+            key = None if keywords else tuple(map(signature, inputs))
             plan, ready = self._plans.get(key, (None, False))
         except (AttributeError, TypeError):
             key = plan = None
             ready = False
         if plan is None:
             arrays, sizes = bind(self.graph, inputs, keywords)
-            plan = self._plan_for(tuple(map(_signature, arrays)), arrays, sizes)
+            plan = self._plan_for(arrays, sizes)
             if key is not None and len(inputs) == len(arrays):
-                self._plans[key] = plan, self._are_ready(inputs)
+                self._plans[key] = plan, self.schedule.takes(inputs)
             return plan, arrays
-        if plan.native and not self.entry_roundings:  # machine code takes NumPy's scalars too
+        if (
+            plan.native and not self.schedule.load_conversions
+        ):  # machine code takes NumPy's scalars too
             self.machine_code = plan.native
         if not ready:
-            return plan, self._entering(inputs)
-        if self.owns_outputs:
+            return plan, self.schedule.load(inputs)
+        if self.schedule.owns_outputs:
             self._use(plan)
         return plan, inputs
 
@@ -418,43 +333,47 @@ class Program:
         self._plans.clear()
         if self.late_runs:
             self.late_runs.clear()
-        if self._outside:
-            self._outside._plan_anew()
+        if self._outer:
+            self._outer._plan_anew()
 
-    def _plan_for(self, key: Any, arrays: Sequence[Any], sizes: Mapping[str, int]) -> Plan:
+    # -- plans
+
+    @property
+    def plans(self) -> list[Plan]:
+        """The plans of the latest calls."""
+        return list(dict.fromkeys([plan for plan, _ in self._plans.values()]))
+
+    def plan_for(self, *inputs: ArrayOrNumber, **keywords: ArrayOrNumber) -> Plan:
+        """Return the plan of calls with inputs of these types and shapes; make it if necessary.
+
+        The plan has the steps as they run, and says which machine code has replaced them. Raises
+        ExecutionError for unfit inputs, and for a program whose calls bind sizes: it plans while it
+        runs.
+        """
+        if self.late_runs:
+            raise ExecutionError(
+                f"{self!r} has no plan for inputs", fix="call it: its sizes follow from values"
+            )
+        return self._plan_for(*bind(self.graph, inputs, keywords))
+
+    def _plan_for(self, arrays: Sequence[Any], sizes: Mapping[str, int]) -> Plan:
         """Return the plan for bound arrays; plan anew unless a plan for their types exists.
 
-        `key` are the types, dtypes and shapes of the arrays. The caller may have passed the inputs
-        in another form: by name, or as Python numbers.
+        The caller may have passed the inputs in another form: by name, or as Python numbers.
         """
+        key = tuple(map(signature, arrays))
         plan, _ = self._plans.get(key, (None, False))
         if plan is None:
             plan = self.plan(sizes)
             for old in list(self._plans)[: len(self._plans) + 1 - COST.KEPT_PLANS]:
                 self._plans.pop(old, None)
-            self._plans[key] = plan, self._are_ready(arrays)
+            self._plans[key] = plan, self.schedule.takes(arrays)
         return plan
-
-    def _are_ready(self, inputs: Sequence[Any]) -> bool:
-        """Whether a plan can take inputs of these types without conversion."""
-        return not self.entry_roundings and all(type(value) is np.ndarray for value in inputs)
-
-    def _entering(self, inputs: Sequence[Any]) -> Sequence[Any]:
-        """Return inputs as arrays, after the load conversions that the steps need.
-
-        The inputs must have the dtypes and shapes of a plan.
-        """
-        arrays = [np.asarray(value) for value in inputs]
-        for place, function in self.entry_roundings.items():
-            arrays[place] = function(arrays[place])
-        return arrays
-
-    # -- plans
 
     @uncollected
     def plan(self, sizes: Mapping[str, int], inner: bool = False, carries: int = 0) -> Plan:
         """Return a new plan; `inner` and `carries` are those of `Plan`."""
-        return Plan(list(self.bound(sizes)), sizes, self, self._recycler.empty, inner, carries)
+        return Plan(list(self.bound(sizes)), sizes, self, inner, carries)
 
     def bound(self, sizes: Mapping[str, int], threads: int | None = None) -> Iterator[Step]:
         """Yield the steps with their symbolic dims bound to sizes, and to those of calls before."""
@@ -466,26 +385,25 @@ class Program:
         self, number: int, step: Region | Call, sizes: dict[str, int], threads: int | None = None
     ) -> Step:
         """Return a step bound to sizes; a call adds those that its results bind."""
-        threads = threads or self.threads
+        threads, cells = threads or self.threads, self.schedule.cells
         if isinstance(step, Call):
             if step.symbol.op.kind != "control":
-                return CallStep(step.symbol, self.cells, sizes, self.native, threads)
+                return CallStep(step.symbol, cells, sizes, self.native, threads)
             programs = map(self.body_program, bodies_of(step.symbol))
             counts = carries_of(step.symbol)
-            bodies = [BoundBody(*each, sizes) for each in zip(programs, counts, strict=True)]
+            bodies = [BoundBody(*body, sizes) for body in zip(programs, counts, strict=True)]
             loop = self.loop(number, step.symbol)
-            return ControlStep(step.symbol, self.cells, sizes, bodies, self._free, loop)
+            return ControlStep(step.symbol, cells, sizes, bodies, self.memory.free, loop)
         if not step.shape and not step.rows:
-            scalars = self._scalar(number, step)
+            scalars = self.codes.scalars(number)
             pays = len(self.steps) <= COST.SCALAR_KERNELS or len(step.symbols) >= COST.SCALARS
-            pays &= self._outside is None or len(step.symbols) >= COST.SCALAR_BODY
-            return ScalarStep(scalars, self.cells, sizes, self.kernels(number) if pays else None)
+            pays &= self._outer is None or len(step.symbols) >= COST.SCALAR_BODY
+            return ScalarStep(scalars, cells, sizes, self.kernels(number) if pays else None)
         shape = shape_of(step.symbols[0] if step.symbols else step.rows[0].args[0], sizes)
         bits = math.prod(shape) > COST.BIT_ARITHMETIC or bool(self.block)
-        native = self.kernels(number)
-        body = partial(self.body, number, bits)
-        options = threads, self.block, native
-        return RegionStep(step, body, shape, self.cells, sizes, *options)
+        body = partial(self.codes.body, number, bits)
+        options = threads, self.block, self.kernels(number)
+        return RegionStep(step, body, shape, cells, sizes, *options)
 
     def loop(self, number: int, symbol: Symbol) -> CompiledLoop | None:
         """Return an op of control flow as a loop over scalars, by its step; None without a tier."""
@@ -500,55 +418,18 @@ class Program:
         """Return the program of a graph of control flow."""
         program = self._body_programs.get(graph)
         if program is None:
-            program = self._body_programs[graph] = Program(graph, *self._options, beside=self)
-            program._outside = self
+            program = self._body_programs[graph] = Program(graph, *self._options, outer=self)
         return program
-
-    def _scalar(self, number: int, region: Region) -> Scalars:
-        code = self._scalars.get(number)
-        if code is None:
-            code = self._scalars[number] = Scalars(
-                RegionCode(region, self.materialized, bits=False)
-            )
-        return code
 
     def kernels(self, number: int) -> CompiledRegion | None:
         """Return the compiled region of a step, by the step's number; None without a tier."""
-        compiled_region = self._kernels.get(number)
-        if compiled_region is None:
-            region = self.steps[number]
-            assert isinstance(region, Region)
-            compiled_region = self.compiled(region, self.materialized)
-            if compiled_region:
-                self._kernels[number] = compiled_region
-        return compiled_region
-
-    def compiled(self, region: Region, materialized: Collection[int]) -> CompiledRegion | None:
-        """Return a compiled region; None without a tier.
-
-        `materialized` are the indices of symbols whose values lie in memory.
-        """
-        anew = WeakMethod(self._plan_anew)
-        return self.native(region, materialized, anew, self._shared) if self.native else None
-
-    def body(self, number: int, bits: bool, slice_outs: frozenset[int] = frozenset()) -> RegionBody:
-        """Return the body of a region, by its step number.
-
-        `bits` is that of `RegionCode`, and `slice_outs` that of `assemble`.
-        """
-        assembled_body = self._bodies.get((number, bits, slice_outs))
-        if assembled_body is None:
-            region = self.steps[number]
-            assert isinstance(region, Region)
-            code = RegionCode(region, self.materialized, bits)
-            assembled_body = self._bodies[number, bits, slice_outs] = assemble(code, slice_outs)
-        return assembled_body
+        return self.codes.kernels(number)
 
     # -- questions
 
     def is_one_call(self, *inputs: Any) -> bool:
         """Whether one call of machine code runs all steps for inputs of these shapes by now."""
-        plan, _ = self._plans.get(tuple(map(_signature, inputs)), (None, False))
+        plan, _ = self._plans.get(tuple(map(signature, inputs)), (None, False))
         return plan is not None and plan.native is not None
 
     def explain(self, *inputs: ArrayOrNumber, **keywords: ArrayOrNumber) -> str:
@@ -578,3 +459,11 @@ class Program:
     def __repr__(self) -> str:
         size = f"{len(self.steps)} steps, {self.threads} threads"
         return f"<Program {printable(self.graph.name)}, {size}>"
+
+
+def _with_defaults(graph: Graph, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return inputs by position with the graph's values of those that the caller omits."""
+    names, defaults = graph.input_names[len(inputs) :], graph.defaults
+    if not all(name in defaults for name in names):
+        return inputs
+    return (*inputs, *[defaults[name] for name in names])

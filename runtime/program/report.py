@@ -1,7 +1,12 @@
-"""Reports of a program as text: the plan, the machine code of a region, and a profile."""
+"""Reports of a program as text: the plan, the machine code of a region, and a profile.
+
+The plan has a line for each large array that passes from step to step through memory, too, with the
+reason.
+"""
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from time import perf_counter
@@ -17,18 +22,20 @@ from graphir.runtime.binding import bind
 from graphir.runtime.program.batches import BatchStep
 from graphir.runtime.program.codegen.assembly import RegionBody, prepared
 from graphir.runtime.program.codegen.straight import alone
+from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.cutting import UPDATES, Call, Region
-from graphir.runtime.program.memory import Lane, Recycler
+from graphir.runtime.program.memory import Lane, ProgramMemory
 from graphir.runtime.program.phases import PhasesStep
-from graphir.runtime.program.plans import Plan
+from graphir.runtime.program.planning import PlanDraft
+from graphir.runtime.program.region_steps import RegionStep
 from graphir.runtime.program.rewrites.columns import ColumnsStep
-from graphir.runtime.program.steps import CallStep, PlanRun, RegionStep, is_view, shape_of
-from graphir.runtime.program.unfused import unfused_steps
+from graphir.runtime.program.steps import CallStep, PlanRun, is_view, shape_of
 from graphir.runtime.program.wavefronts import WavefrontStep
 from graphir.semantics.matrix_products import uses_blas
 
 if TYPE_CHECKING:
     from graphir.runtime.program.program import Program
+
 
 Binding: TypeAlias = "tuple[Sequence[Any], Mapping[str, int]]"
 """The inputs of a call as arrays, and the sizes of the symbolic dims."""
@@ -69,9 +76,9 @@ class Profile:
 
     def __str__(self) -> str:
         rows = [f"{self.total * 1e3:.3f} ms in all", "  step         ms      %  op"]
-        whole = sum(timing.seconds for timing in self.timings) or 1.0
+        seconds = sum(timing.seconds for timing in self.timings) or 1.0
         for timing in self.timings:
-            share = 100 * timing.seconds / whole
+            share = 100 * timing.seconds / seconds
             time = f"{timing.seconds * 1e3:10.3f} {share:6.1f}"
             rows.append(f"  {timing.step:4} {time}  {timing.op:14} {timing.location}")
         return "\n".join(rows)
@@ -87,7 +94,7 @@ def profile(program: Program, arrays: Sequence[Any], sizes: Mapping[str, int]) -
     steps = program.bound(sizes, threads=1)
     clock: dict[tuple[int, Symbol], float] = {}
     lane = Lane()
-    run = PlanRun(program.values(arrays), lane, [], Recycler(), {})
+    run = PlanRun(program.schedule.values(arrays), lane, ProgramMemory(), {})
     native: set[int] = set()
     begin = perf_counter()
     for number, step in enumerate(steps):
@@ -186,13 +193,13 @@ def _values(program: Program, inputs: Sequence[Any], sizes: Mapping[str, int]) -
 
     All other cells are uninitialized C-ordered arrays: the caller needs layouts, not values.
     """
-    values = program.values(inputs)
+    values = program.schedule.values(inputs)
     for step in program.steps:
         symbols = [step.symbol] if isinstance(step, Call) else [*step.symbols, *step.rows]
         for symbol in symbols:
-            cell = program.cells.get(symbol.index)
+            cell = program.schedule.cells.get(symbol.index)
             if symbol.op.kind == "movement" and len(symbol.args) == 1:
-                view_step = CallStep(symbol, program.cells, sizes)
+                view_step = CallStep(symbol, program.schedule.cells, sizes)
                 values[view_step.write] = view_step.call(*[values[k] for k in view_step.reads])
             elif cell is not None and type(symbol.type) is TensorType:
                 values[cell] = np.empty(shape_of(symbol, sizes), symbol.dtype.storage)
@@ -255,7 +262,7 @@ def explain(program: Program, inputs: Sequence[Any], keywords: Mapping[str, Any]
             lines.append(f"       {kernels.status(None if is_one_call else bound, values)}")
     if args_bound:
         bound = [*program.bound(args_bound[1])]
-        fused = Plan(bound, args_bound[1], program, np.empty).fused
+        fused = PlanDraft(bound, program).rewrite().fused
         lines += _phases_text(bound, fused)
         lines += unfused_steps(bound, fused)
         if is_one_call:
@@ -267,7 +274,7 @@ def explain(program: Program, inputs: Sequence[Any], keywords: Mapping[str, Any]
 
 def _replay_text(program: Program, sizes: Mapping[str, int]) -> str:
     """Return the steps of a plan with updates as they run: views, updates and copies, as text."""
-    steps = Plan([*program.bound(sizes)], sizes, program, np.empty).bound
+    steps = PlanDraft([*program.bound(sizes)], program).rewrite().steps
     regions = [step for step in steps if isinstance(step, RegionStep)]
     stores = [store for region in regions for store in region.stores.values()]
     calls = [step for step in steps if isinstance(step, CallStep) and step.symbol.op in UPDATES]
@@ -304,17 +311,18 @@ def _phases_text(bound: Sequence[Any], fused: Sequence[Any]) -> Iterator[str]:
         if isinstance(step, WavefrontStep):
             numbers = ", ".join(str(bound.index(member)) for member in step.members)
             yield (
-                f"steps {numbers} run together, {step.native_room} rows at a time in machine code, "
-                f"{step.room} in NumPy, and up to {step.ahead} rows ahead of the last step; "
-                f"{len(step.inner)} of their {len(step.memories)} arrays stay in scratch memory, "
-                f"{step.threads} threads"
+                f"steps {numbers} run together, {step.native_block_rows} rows at a time in machine "
+                f"code, {step.block_rows} in NumPy, and up to {step.ahead} rows ahead of the last "
+                f"step; {len(step.inner)} of their {len(step.memories)} arrays stay in scratch "
+                f"memory, {step.threads} threads"
             )
         if isinstance(step, PhasesStep):
             numbers = ", ".join(str(bound.index(member)) for member in step.members)
             inner = len(step.writes) - len(step.results)
             yield (
                 f"steps {numbers} run together on the same {step.space.rows} rows, "
-                f"{step.native_room} rows at a time in machine code, {step.room} in NumPy; "
+                f"{step.native_block_rows} rows at a time in machine code, "
+                f"{step.block_rows} in NumPy; "
                 f"{inner} of their {len(step.writes)} results stay in scratch memory"
             )
 
@@ -341,14 +349,16 @@ def _way(program: Program, bound: CallStep) -> str:
     return "a search in machine code once it pays, if the vector is sorted" if is_search else ""
 
 
-def _region_text(program: Program, number: int, region: Region, bound: Any) -> list[str]:
+def _region_text(
+    program: Program, number: int, region: Region, bound: RegionStep | None
+) -> list[str]:
     op_names = _count_names([symbol.op.name for symbol in (*region.symbols, *region.rows)])
     shape = f"[{', '.join(map(str, region.shape))}]"
     if not region.shape and not region.rows:
         return [f"{number:4} scalars: {op_names}"]
-    body = program.body(number, bits=True) if bound is None else bound.body
+    body = program.codes.body(number, bits=True) if bound is None else bound.body
     bytes_read = sum(symbol.dtype.storage.itemsize for symbol in body.inputs)
-    bytes_written = sum(each.dtype.storage.itemsize for each in body.outs)
+    bytes_written = sum(symbol.dtype.storage.itemsize for symbol in body.outs)
     calls = _count_names([_name(function, symbol) for function, _, symbol in body.calls])
     scratch = sum(body.widths)
     lines = [
@@ -379,3 +389,57 @@ def _count_names(names: Sequence[str]) -> str:
     for name in names:
         counts[name] = counts.get(name, 0) + 1
     return ", ".join(f"{name} x{n}" if n > 1 else name for name, n in counts.items())
+
+
+def unfused_steps(steps: Sequence[Any], fused: Sequence[Any]) -> Iterator[str]:
+    """Yield a line for each array beyond the cache that one step writes and another one reads.
+
+    `fused` are the steps that run, some of which have several of the `steps` as members.
+    """
+    groups = {
+        id(member): number
+        for number, step in enumerate(fused)
+        for member in getattr(step, "members", [step])
+    }
+    writers, sources = dict[int, int](), dict[int, int]()  # a view has the source of its operand
+    for number, step in enumerate(steps):
+        reads: list[int] = [] if is_view(step) else step.reads
+        for cell in reads:
+            writer = writers.get(cell)
+            if writer is None:
+                continue
+            before, size = steps[writer], _size(steps[writer], sources.get(cell, cell))
+            both = groups.get(id(before)), groups.get(id(step))
+            if size > COST.CACHE and None not in both and both[0] != both[1]:
+                yield f"step {number} reads {size:,} B of step {writer} from memory: " + _reason(
+                    before, step
+                )
+        if not is_view(step):
+            writers |= dict.fromkeys(step.results, number)
+        elif (source := writers.get(step.reads[0])) is not None:
+            writers[step.write] = source
+            sources[step.write] = sources.get(step.reads[0], step.reads[0])
+
+
+def _size(step: Any, cell: int) -> int:
+    """Return the bytes of an array that a step writes; 0 for statistics of its rows."""
+    if isinstance(step, RegionStep):
+        shape, dtype = step.results[cell]
+        return math.prod(shape) * dtype.itemsize if shape == step.shape else 0
+    if isinstance(step, CallStep) and type(step.symbol.type) is TensorType:
+        return math.prod(step.shape) * step.symbol.dtype.storage.itemsize
+    return 0
+
+
+def _reason(before: Any, after: Any) -> str:
+    """Return why two steps do not run together on parts of an array."""
+    calls = [step.symbol.op.name for step in (before, after) if isinstance(step, CallStep)]
+    if calls:
+        return f"{calls[0]} computes whole arrays"
+    if before.stores or after.stores:
+        return "a region writes into an array that it updates"
+    if before.trees or after.trees:
+        return "a row is longer than a block"
+    if before.shape != after.shape:
+        return f"the rows of {list(before.shape)} are not those of {list(after.shape)}"
+    return "no order of the steps lets them share their rows"

@@ -16,15 +16,9 @@ if TYPE_CHECKING:
     from graphir.runtime.program.blocks import Range
     from graphir.runtime.program.cutting import Region
     from graphir.runtime.program.program import Program
+    from graphir.runtime.program.region_steps import Partition, RegionStep, Taker, Work
     from graphir.runtime.program.rows import ColumnSpace, Tree
-    from graphir.runtime.program.steps import (
-        Partition,
-        PlanRun,
-        RegionStep,
-        ScalarStep,
-        Taker,
-        Work,
-    )
+    from graphir.runtime.program.steps import PlanRun, ScalarStep
 
 Mode: TypeAlias = Literal["auto", "now", "off"]
 """When the tier compiles regions: "auto" once compilation pays, "now" at once, "off" never."""

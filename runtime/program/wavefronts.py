@@ -27,13 +27,13 @@ from graphir.decorators import lazy
 from graphir.runtime.program.blocks import Operand, RowSpace, Same, Uniform, aligned, share, strided
 from graphir.runtime.program.cost_model import COST, LINE
 from graphir.runtime.program.memory import Lane, Need, ScratchView, lookup
-from graphir.runtime.program.steps import (
-    PlanRun,
+from graphir.runtime.program.region_steps import (
     RegionStep,
     contiguous_slots,
     native_threads_of,
     threads_of,
 )
+from graphir.runtime.program.steps import PlanRun, PlanStep
 from graphir.runtime.program.tier import RowKernel, RowMove, RowOperand, RowTable, SharedJob
 
 Array: TypeAlias = NDArray[Any]
@@ -129,10 +129,10 @@ class CopyStage(Stage):
         (source,), (target,) = self.reads, self.writes
         row = target.strides[0]
         places = [_places(placement, self.itemsize) for placement in (target, source)]
-        edges = np.any([np.diff(each) != self.itemsize for each in places], axis=0)
+        edges = np.any([np.diff(place) != self.itemsize for place in places], axis=0)
         starts = np.flatnonzero(np.concatenate([[True], edges]))
         sizes = np.diff(starts, append=places[0].size) * self.itemsize
-        columns = [each[starts].tolist() for each in places]
+        columns = [place[starts].tolist() for place in places]
         pieces = [*zip(*columns, sizes.tolist(), strict=True)]
         if row == source.strides[0] and pieces == [(0, 0, row)]:
             pieces = []
@@ -185,28 +185,31 @@ def reach(
     computed. A stage computes the rows that later stages read, and no others.
     """
     lows, highs = dict[int | CopySource, int](), dict[int | CopySource, int]()
-    outputs = [({each.memory for each in stage.writes}, stage) for stage in stages]
+    outputs = [({placement.memory for placement in stage.writes}, stage) for stage in stages]
     cells_read = {
-        each.memory for cells, stage in outputs for each in stage.reads if each.memory not in cells
+        placement.memory
+        for cells, stage in outputs
+        for placement in stage.reads
+        if placement.memory not in cells
     }
     for cell, memory in memories.items():
         if cell in results or cell not in cells_read:
             lows[cell], highs[cell] = 0, max(0, memory.shape[0] - rows)
     for stage in reversed(stages):
-        stage.low = min([lows[each.memory] - each.shift for each in stage.writes])
-        stage.high = max([highs[each.memory] - each.shift for each in stage.writes])
-        for each in (*stage.reads, *stage.writes):
-            low, high = stage.low + each.shift, stage.high + each.shift
-            lows[each.memory] = min(low, lows.get(each.memory, low))
-            highs[each.memory] = max(high, highs.get(each.memory, high))
+        stage.low = min([lows[placement.memory] - placement.shift for placement in stage.writes])
+        stage.high = max([highs[placement.memory] - placement.shift for placement in stage.writes])
+        for placement in (*stage.reads, *stage.writes):
+            low, high = stage.low + placement.shift, stage.high + placement.shift
+            lows[placement.memory] = min(low, lows.get(placement.memory, low))
+            highs[placement.memory] = max(high, highs.get(placement.memory, high))
     keeps = dict(highs)
     for stage in stages:
-        for each in stage.reads:
-            keeps[each.memory] = min(keeps[each.memory], stage.high + each.shift)
+        for placement in stage.reads:
+            keeps[placement.memory] = min(keeps[placement.memory], stage.high + placement.shift)
     return {cell: RowWindow(keeps[cell], highs[cell]) for cell in memories}
 
 
-class WavefrontStep:
+class WavefrontStep(PlanStep):
     """Regions and copies of rows as one step, on blocks of rows.
 
     `stages` are in order, and `memories` are the arrays that they write, by cell. `results` maps
@@ -228,39 +231,50 @@ class WavefrontStep:
         self.writes = [*results]
         reads = [(cell, stage) for stage in self.regions for cell in stage.step.reads]
         self.operands = list(dict.fromkeys([c for c, stage in reads if c not in stage.operands]))
-        sources = [each.memory for stage in stages for each in stage.reads]
+        sources = [source.memory for stage in stages for source in stage.reads]
         self.sources = list(
-            dict.fromkeys([each for each in sources if isinstance(each, CopySource)])
+            dict.fromkeys([source for source in sources if isinstance(source, CopySource)])
         )
-        self.reads = list(dict.fromkeys([*self.operands, *[each.cell for each in self.sources]]))
-        whole = frozenset(results.values())
-        self.windows = reach(stages, memories, whole, rows)
-        self.inner = [cell for cell in memories if cell not in whole]
+        cells = [*self.operands, *[source.cell for source in self.sources]]
+        self.reads = list(dict.fromkeys(cells))
+        memories_kept = frozenset(results.values())
+        self.windows = reach(stages, memories, memories_kept, rows)
+        self.inner = [cell for cell in memories if cell not in memories_kept]
         self.ahead = max(stage.high - stage.low for stage in stages)
         self.bytes = max(map(self._bytes, self.regions))
-        self.native_room, self.room = self._rooms()
+        self.native_block_rows, self.block_rows = self._block_rows()
         self.price = sum(member.price for member in self.members)
         self.threads = threads_of(self.members, self.price > COST.SECOND_THREAD)
-        self.blocks = max(2, -(-rows // max(1, self.room)))
+        self.blocks = max(2, -(-rows // max(1, self.block_rows)))
         self._keys = [*memories, *self.operands, *self.sources]
         self._walks: dict[Any, _NativeWalk] = {}
         self._needs: dict[int, Need] = {}
         self.stage_needs: list[dict[int, Need]] = [{} for _ in stages]
 
+    @property
+    def has_native_threads(self) -> bool:
+        """Whether threads share the rows."""
+        return self.threads > 1
+
+    @property
+    def is_sequential(self) -> bool:
+        """Whether all regions may become machine code."""
+        return all(member.native is not None for member in self.members)
+
     def _bytes(self, stage: RegionStage) -> int:
         """Return the bytes of all memories that a region reads or writes, in all of their rows."""
-        cells = {each.memory for each in (*stage.reads, *stage.writes)}
+        cells = {placement.memory for placement in (*stage.reads, *stage.writes)}
         memories = [memory for cell, memory in self.memories.items() if cell in cells]
         return sum(memory.shape[0] * memory.row for memory in memories)
 
-    def _rooms(self) -> tuple[int, int]:
+    def _block_rows(self) -> tuple[int, int]:
         """Return the rows of a block in machine code and in NumPy; 0 if windows do not fit."""
         memories = self.memories
         spans = sum(self.windows[cell].span * memories[cell].row for cell in self.inner)
         row = sum(memory.row for memory in memories.values())
         widths = [sum(stage.step.body.widths) * stage.each for stage in self.regions]
-        room = max(0, COST.CACHE - spans) // (row + max(widths))
-        return max(0, COST.NATIVE_WINDOWS - spans) // row, room
+        block_rows = max(0, COST.CACHE - spans) // (row + max(widths))
+        return max(0, COST.NATIVE_WINDOWS - spans) // row, block_rows
 
     @lazy
     def halo(self) -> float:
@@ -272,8 +286,8 @@ class WavefrontStep:
         """Return the ranges of rows that threads take; fewer ranges overlap in fewer rows."""
         if threads == 1 or self.halo * threads > COST.MOST_HALO:
             return Uniform(self.rows, self.rows)
-        most = int(COST.HALO / self.halo) if self.halo else COST.RANGES_PER_THREAD * threads
-        count = min(max(threads, most - most % threads), COST.RANGES_PER_THREAD * threads)
+        limit = int(COST.HALO / self.halo) if self.halo else COST.RANGES_PER_THREAD * threads
+        count = min(max(threads, limit - limit % threads), COST.RANGES_PER_THREAD * threads)
         return Uniform(self.rows, -(-self.rows // count))
 
     # -- running
@@ -288,9 +302,9 @@ class WavefrontStep:
             return
         table = walk and walk.table
         threads = native_threads_of(self.members) if table else self.threads
-        room = self.native_room if table else self.room
+        block_rows = self.native_block_rows if table else self.block_rows
         ranges = self._ranges(threads)
-        need = self._need(room)
+        need = self._need(block_rows)
 
         def work(lane: Lane, numbers: Iterator[int]) -> None:
             windows = dict(zip(self.inner, lane.views(need), strict=True))
@@ -306,7 +320,7 @@ class WavefrontStep:
             run.tell(number * self.blocks // len(ranges))
 
         tell = report_blocks if run.progress else None
-        share(len(ranges), work, min(threads, len(ranges)), run.lane, run.free, tell)
+        share(len(ranges), work, min(threads, len(ranges)), run.lane, run.memory.free, tell)
         if table:
             return
         # The stages become machine code at once, so all regions earn their kernels alike.
@@ -329,17 +343,17 @@ class WavefrontStep:
             arrays[source] = np.ascontiguousarray(array).reshape(-1)
         return arrays
 
-    def _need(self, room: int) -> Need:
-        """Return the windows for blocks of `room` rows, in slots after those of the regions."""
-        if room not in self._needs:
+    def _need(self, block_rows: int) -> Need:
+        """Return the windows for blocks of rows, in slots after those of the regions."""
+        if block_rows not in self._needs:
             first = max(len(member.body.widths) for member in self.members)
             views: list[ScratchView] = []
             for slot, cell in enumerate(self.inner, first):
-                size = (room + self.windows[cell].span) * self.memories[cell].row
+                size = (block_rows + self.windows[cell].span) * self.memories[cell].row
                 dtype = self.memories[cell].dtype
                 views.append(ScratchView(slot, dtype, (size // dtype.itemsize,)))
-            self._needs[room] = Need(views)
-        return self._needs[room]
+            self._needs[block_rows] = Need(views)
+        return self._needs[block_rows]
 
     # -- machine code
 
@@ -379,7 +393,7 @@ class WavefrontStep:
 
         The strides of operands decide on kernels, and so on the table.
         """
-        if not self.native_room or not all(m.native and m.native.worth for m in self.members):
+        if not self.native_block_rows or not all(m.native and m.native.worth for m in self.members):
             return None
         key = tuple([arrays[cell].strides for cell in self.operands])
         return lookup(self._walks, key, lambda: self._bound_walk(values, arrays), COST.KEPT_WALKS)
@@ -391,19 +405,21 @@ class WavefrontStep:
         if any(kernel is None for kernel in kernels):
             return None
         moves = [
-            RowMove(self._keys.index(cell), self.native_room * row, self.windows[cell].span * row)
+            RowMove(
+                self._keys.index(cell), self.native_block_rows * row, self.windows[cell].span * row
+            )
             for cell in self.inner
             for row in [self.memories[cell].row]
             if self.windows[cell].span
         ]
-        table = self.members[0].native.together(kernels, self.native_room, moves)
-        rows = [self.native_room + self.windows[cell].span for cell in self.inner]
+        table = self.members[0].native.together(kernels, self.native_block_rows, moves)
+        rows = [self.native_block_rows + self.windows[cell].span for cell in self.inner]
         sizes = [n * self.memories[cell].row for n, cell in zip(rows, self.inner, strict=True)]
         ends = [0, *accumulate(-(-size // LINE) * LINE for size in sizes)]
         inner = dict(zip(map(self._keys.index, self.inner), ends, strict=False))
-        most = native_threads_of(self.members)
-        ranges = self._ranges(most)
-        threads = min(most, len(ranges))
+        threads = native_threads_of(self.members)
+        ranges = self._ranges(threads)
+        threads = min(threads, len(ranges))
         job = table.job(inner, ends[-1], self.rows, ranges[0][1], threads)
         return _NativeWalk(table, job)
 
@@ -415,7 +431,7 @@ class WavefrontStep:
         if not isinstance(stage, RegionStage):
             assert isinstance(stage, CopyStage)
             both = (*stage.writes, *stage.reads)
-            operands = [self._operand(place, each) for place, each in enumerate(both)]
+            operands = [self._operand(place, memory) for place, memory in enumerate(both)]
             return RowKernel(None, stage.record, operands, 1, *lead)
         step = stage.step
         layouts = [*values]
@@ -426,13 +442,15 @@ class WavefrontStep:
             if cell in stage.operands:
                 layouts[cell] = stage.layout(stage.operands[cell], symbol.dtype.storage)
         results = [
-            stage.layout(each, dtype)
-            for each, (_, dtype) in zip(stage.writes, step.writes, strict=True)
+            stage.layout(placement, dtype)
+            for placement, (_, dtype) in zip(stage.writes, step.writes, strict=True)
         ]
         kernel = step.native.placed(step, layouts, False, results)
         if kernel is None:
             return None
-        targets = {cell: each for each, (cell, _) in zip(stage.writes, step.writes, strict=True)}
+        targets = {
+            cell: placement for placement, (cell, _) in zip(stage.writes, step.writes, strict=True)
+        }
         placements = stage.operands | targets
         operands = [
             self._operand(place, placements[cell])
@@ -474,7 +492,7 @@ class _NumpyWalk:
         memories: Mapping[int | CopySource, Array],
     ) -> None:
         self.wavefront, self.lane, self.memories = wavefront, lane, memories
-        self.room = wavefront.room
+        self.block_rows = wavefront.block_rows
         both = zip(wavefront.stages, wavefront.stage_needs, strict=True)
         self.stages: list[tuple[Stage, Callable[[int, int, int], None]]] = []
         for stage, needs in both:
@@ -487,14 +505,14 @@ class _NumpyWalk:
         wavefront = self.wavefront
         a = first - wavefront.ahead
         while a < end:
-            b = min(a + self.room, end)
+            b = min(a + self.block_rows, end)
             for stage, compute in self.stages:
                 start, stop = stage.rows(a, b, first)
                 if start < stop:
                     compute(a, start, stop)
             for cell in wavefront.inner if b < end else ():
                 row = wavefront.memories[cell].row
-                size, distance = wavefront.windows[cell].span * row, self.room * row
+                size, distance = wavefront.windows[cell].span * row, self.block_rows * row
                 window = self.memories[cell].view(np.uint8)
                 window[:size] = window[distance : distance + size]
             a = b
@@ -511,7 +529,9 @@ class _NumpyWalk:
         """Return the function that copies rows."""
         assert isinstance(stage, CopyStage)
         dtype = np.dtype(f"u{stage.itemsize}" if stage.itemsize <= 8 else f"c{stage.itemsize}")
-        target, source = [self._rows(each, dtype) for each in (*stage.writes, *stage.reads)]
+        target, source = [
+            self._rows(placement, dtype) for placement in (*stage.writes, *stage.reads)
+        ]
 
         def copy(a: int, start: int, stop: int) -> None:
             target(a, start, stop)[...] = source(a, start, stop)

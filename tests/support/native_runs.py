@@ -17,8 +17,8 @@ from graphir.runtime import Program, interpret
 from graphir.runtime.native import tier
 from graphir.runtime.program import plans
 from graphir.runtime.program.cutting import Region
-from graphir.runtime.program.plans import Plan
 from graphir.runtime.program.rows import sums_by_halves
+from graphir.runtime.program.tier_up import TierUp
 from tests.support.evaluator import agree, outcome, same
 from tests.support.rounding import edges, float_edges, integer_traps
 from tests.support.strategies import STRONG, pool
@@ -41,7 +41,7 @@ def step_by_step() -> Iterator[None]:
 
     Each region is a step, which a kernel runs.
     """
-    refused = patch.object(Plan, "_adopt_sequence", lambda *_: False)
+    refused = patch.object(TierUp, "take_sequence", lambda _: False)
     with patch.object(plans, "fits", lambda _: False), refused:
         yield
 

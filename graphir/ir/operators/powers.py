@@ -95,9 +95,9 @@ def _quick(base: Symbol, exponent: Any) -> Symbol | None:
     if not isinstance(exponent, kinds):
         return None
     number: Any = exponent.item() if isinstance(exponent, np.generic) else exponent
-    beside = int(number) if base.dtype.is_integer and number == 2 else number
-    place = Place((base.type, Number(beside)), 1, ops.pow.name, base.op.kind != "creation")
-    if type(number) not in (int, float) or not rules.shortcut(beside, place):
+    factors = int(number) if base.dtype.is_integer and number == 2 else number
+    place = Place((base.type, Number(factors)), 1, ops.pow.name, base.op.kind != "creation")
+    if type(number) not in (int, float) or not rules.shortcut(factors, place):
         return None
     op = _OF_FLOATS.get(number) if base.dtype.is_inexact else None
     return ops.pow(base, number) if op is None else op(base)

@@ -64,7 +64,7 @@ class PendingPiece:
                 symbol.op, operands, symbol.attrs, symbol.type, symbol.source
             )
         graph.output(*[symbols[symbol] for symbol in self.targets])
-        return Program(graph, beside=beside)
+        return Program(graph, memory=beside.memory if beside else None)
 
 
 class Programs:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache, lru_cache, partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,9 @@ from graphir.runtime.program.blocks import Range, Uniform
 from graphir.runtime.program.cost_model import COST, KEPT_LAYOUTS, LINE
 from graphir.runtime.program.memory import lookup
 from graphir.semantics.integer_products import magnitude_of
+
+if TYPE_CHECKING:
+    from graphir.runtime.native.engine import Compiled
 
 Array: TypeAlias = NDArray[Any]
 Multiply: TypeAlias = Callable[[Array, Array], Array]
@@ -454,7 +457,13 @@ class Products(PaidKernels[ProductKind, ProductCode]):
         return self.by_numpy(kind, multiply, x, y)
 
     def _run(
-        self, kernel: Any, code: ProductCode, x: Array, y: Array, dtype: np.dtype[Any], threads: int
+        self,
+        kernel: Compiled,
+        code: ProductCode,
+        x: Array,
+        y: Array,
+        dtype: np.dtype[Any],
+        threads: int,
     ) -> Array:
         """Return x @ y in an integer dtype by a kernel, on at most some threads."""
         left = _left(_signed(x, dtype), code.tile)
@@ -471,7 +480,7 @@ class Products(PaidKernels[ProductKind, ProductCode]):
         product = np.ascontiguousarray(result[..., : x.shape[-2], : y.shape[-1]])
         return product.view(dtype) if product.itemsize == dtype.itemsize else product.astype(dtype)
 
-    def let_go(self, kernel: Any) -> None:
+    def let_go(self, kernel: Compiled) -> None:
         """Evict a kernel; the next use of its kind recompiles it."""
         super().let_go(kernel)
         self._jobs.clear()
@@ -532,7 +541,7 @@ def _signed(x: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def _job(
-    kernel: Any, code: ProductCode, operands: Sequence[Array], terms: int, threads: int
+    kernel: Compiled, code: ProductCode, operands: Sequence[Array], terms: int, threads: int
 ) -> Job:
     """Return the calls of a kernel for the operands of a tile and a result."""
     tile, (left, right, result) = code.tile, operands

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,9 @@ from graphir.runtime.native.drivers.thread_pool import shared_ranges
 from graphir.runtime.native.probe import engine
 from graphir.runtime.native.region_writer import Kernel
 from graphir.runtime.program.cost_model import COST
+
+if TYPE_CHECKING:
+    from graphir.runtime.native.engine import Compiled
 
 Array: TypeAlias = NDArray[Any]
 Search: TypeAlias = Callable[[Array, Array], Array]
@@ -143,7 +146,7 @@ def searches(now: bool) -> Searches:
     return Searches(now)
 
 
-def run(kernel: Any, line: Array, values: Array, threads: int) -> Array:
+def run(kernel: Compiled, line: Array, values: Array, threads: int) -> Array:
     """Return the places (int64) of values in a sorted vector, found on at most some threads."""
     places = np.empty(values.shape, np.int64)
     addresses = [array.ctypes.data for array in (line, values, places)]

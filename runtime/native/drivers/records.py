@@ -15,12 +15,12 @@ from ctypes import Array, Structure, c_int64, sizeof
 from enum import IntEnum
 from functools import lru_cache
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphir.runtime.native.assembly import package_text
 from graphir.runtime.program.cost_model import KEPT_LAYOUTS, LINE
 
 Words: TypeAlias = NDArray[np.int64]
@@ -30,7 +30,6 @@ Relocation: TypeAlias = tuple[int, int]
 T = TypeVar("T", bound="WordRecord")
 
 _WORD = 8
-_FOLDER = Path(__file__).parent.parent
 
 
 class WordRecord(Structure):
@@ -100,7 +99,7 @@ def driver_text(
 
     `texts` replace words of it.
     """
-    text = (_FOLDER / file).read_text(encoding="utf-8")
+    text = package_text(file)
     for name, replacement in (texts or {}).items():
         text = re.sub(rf"\b{name}\b", replacement, text)
     return with_numbers(text, *names)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from graphir.runtime.native.assembly import Vector
 from graphir.runtime.native.functions import (
     c_library_double,
     c_library_single,
@@ -42,10 +43,10 @@ def extension_of(function: np.ufunc, code: str, required: str) -> str:
     return f"numpy.{function.__name__}.{code}.{required}"
 
 
-def inline(function: np.ufunc) -> Callable[..., Any]:
+def inline(function: np.ufunc) -> Callable[..., Vector]:
     """Return the emitter of a function that kernels may use after the probe."""
 
-    def emit(_: Any, x: Any, *others: Any) -> Any:
+    def emit(_: Vector, x: Vector, *others: Vector) -> Vector:
         code = x.dtype.char
         if any(other.dtype != x.dtype for other in others):
             return None

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from graphir.runtime.native.abi.numpy_structs import loop_of
-from graphir.runtime.native.assembly import where
+from graphir.runtime.native.assembly import Vector, where
 
 
-def fma(x: Any, y: Any, z: Any) -> Any:
+def fma(x: Vector, y: Vector, z: Vector) -> Vector:
     """Emit x*y + z, rounded once; y and z may be numbers of NumPy."""
     return x.intrinsic(
         "fma", *[term if hasattr(term, "code") else x.constant(term, x.dtype) for term in (y, z)]
     )
 
 
-def polynomial(x: Any, coefficients: Sequence[float]) -> Any:
+def polynomial(x: Vector, coefficients: Sequence[float]) -> Vector:
     """Emit a polynomial with one rounding for each degree; the highest degree comes first."""
     first, *rest = [x.constant(coefficient, x.dtype) for coefficient in coefficients]
     for coefficient in rest:
@@ -26,7 +25,7 @@ def polynomial(x: Any, coefficients: Sequence[float]) -> Any:
     return first
 
 
-def polynomial_in_steps(x: Any, coefficients: Sequence[float]) -> Any:
+def polynomial_in_steps(x: Vector, coefficients: Sequence[float]) -> Vector:
     """Emit a polynomial with two roundings for each degree; the highest degree comes first."""
     first, *rest = [x.constant(coefficient, x.dtype) for coefficient in coefficients]
     for coefficient in rest:
@@ -38,29 +37,29 @@ _SAME_ROUNDING = "i32 4"
 """An operand of an instruction of AVX-512: the current rounding mode."""
 
 
-def avx512(name: str, x: Any, *operands: Any) -> Any:
+def avx512(name: str, x: Vector, *operands: Vector) -> Vector:
     """Emit an instruction of AVX-512 on 64 bytes of floats, with a result of x's type."""
     code, arguments = "ps" if x.dtype.itemsize == 4 else "pd", ", ".join(map(str, (x, *operands)))
     return x.emit_value(f"call {x.type} @llvm.x86.avx512.{name}.{code}.512({arguments})", x.dtype)
 
 
-def avx512_masked(name: str, x: Any, *operands: Any) -> Any:
+def avx512_masked(name: str, x: Vector, *operands: Vector) -> Vector:
     """Emit an instruction of AVX-512 that takes a mask, on all lanes."""
     return avx512(f"mask.{name}", x, *operands, *all_lanes(x), _SAME_ROUNDING)
 
 
-def all_lanes(x: Any) -> tuple[str, str]:
+def all_lanes(x: Vector) -> tuple[str, str]:
     """Return the last operands of an instruction with a mask: other lanes, of which none is."""
     return f"{x.type} zeroinitializer", f"i{x.code.width} -1"
 
 
-def log_of_special(x: Any) -> Any:
+def log_of_special(x: Vector) -> Vector:
     """Emit log of zeros, negative numbers, infinities and NaN."""
     zero, infinite, invalid = [x.dtype.type(value) for value in (0, -np.inf, -np.nan)]
     return where(x == zero, infinite, where(x < zero, invalid, x + x))
 
 
-def call_loop(function: np.ufunc, *operands: Any) -> Any:
+def call_loop(function: np.ufunc, *operands: Vector) -> Vector:
     """Emit a call of NumPy's inner loop on the lanes of the operands, through the stack.
 
     The call is `cold`: LLVM then keeps constants in registers outside of the branch with the call,

@@ -9,11 +9,10 @@ NumPy's loop.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import numpy as np
 
-from graphir.runtime.native.assembly import ConstantTable, where
+from graphir.runtime.native.assembly import ConstantTable, Vector, where
 from graphir.runtime.native.functions.arithmetic import call_loop, fma, polynomial_in_steps
 
 _F32, _F64, _I32, _I64, _U64 = np.float32, np.float64, np.int32, np.int64, np.uint64
@@ -38,7 +37,7 @@ _NEAR_0 = _F32(-0.29289338), _F32(0.41421387)
 """The bounds of the numbers whose k is 0: 1 less sqrt(2), rounded, and its opposite halved."""
 
 
-def emit_log1p(x: Any) -> Any:
+def emit_log1p(x: Vector) -> Vector:
     """Emit log1p of float32."""
     unit, zero, size = _F32(1), _F32(0), np.absolute(x)
     is_near_0 = (x < _NEAR_0[1]) & (x >= _NEAR_0[0])
@@ -61,7 +60,7 @@ _WITHOUT_1 = _F32(2.0**53)
 """The number from which on 1 + x is x."""
 
 
-def _reduced(x: Any) -> tuple[Any, Any, Any, Any]:
+def _reduced(x: Vector) -> tuple[Vector, Vector, Vector, Vector]:
     """Emit k, the correction, 1 + f, and a number that is 0 if f is 0 or tiny."""
     unit = _F32(1)
     sum_ = unit + x
@@ -94,7 +93,7 @@ _EXPM1_UNDERFLOW, _EXPM1_OVERFLOW = _F32(-18.714973), _F32(88.72284)
 """1 / ln(2); ln(2) / 2 and three times as much, rounded; the bounds of -1 and of infinity."""
 
 
-def emit_expm1(x: Any) -> Any:
+def emit_expm1(x: Vector) -> Vector:
     """Emit expm1 of float32."""
     unit, half, zero, size = _F32(1), _F32(0.5), _F32(0), np.absolute(x)
     within = np.minimum(np.maximum(x, _F32(-128)), _F32(128))
@@ -118,7 +117,7 @@ def emit_expm1(x: Any) -> Any:
     return where(np.isnan(x), x, result)
 
 
-def _scaled_expm1(rest: Any, error: Any, k: Any) -> Any:
+def _scaled_expm1(rest: Vector, error: Vector, k: Vector) -> Vector:
     """Emit 2**k * (1 + rest - error) - 1, in the order of additions that suits k."""
     unit, half, shift = _F32(1), _F32(0.5), k << 23
     power = (_I32(_F32(1).view(_I32)) - shift).view(_F32)
@@ -179,7 +178,7 @@ def _powers() -> ConstantTable:
     return ConstantTable.of(np.array(words, _U64).view(_I64))
 
 
-def emit_pow(x: Any, y: Any) -> Any:
+def emit_pow(x: Vector, y: Vector) -> Vector:
     """Emit pow of float32."""
     a1, a2, a3, a4, a5 = [_F64(float.fromhex(coefficient)) for coefficient in _LOG2]
     c1, c2, c3 = [_F64(float.fromhex(coefficient)) for coefficient in _EXP2]

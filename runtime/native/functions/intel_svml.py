@@ -12,11 +12,10 @@ from __future__ import annotations
 
 from decimal import Context, Decimal, localcontext
 from functools import cache
-from typing import Any
 
 import numpy as np
 
-from graphir.runtime.native.assembly import where
+from graphir.runtime.native.assembly import Vector, where
 from graphir.runtime.native.functions.arithmetic import (
     all_lanes,
     avx512,
@@ -35,7 +34,7 @@ _TO_ZERO = "i32 11"
 """An operand of an instruction: truncation."""
 
 
-def _looked_up(index: Any, table: tuple[float, ...]) -> Any:
+def _looked_up(index: Vector, table: tuple[float, ...]) -> Vector:
     """Emit the entries of a table of 16 at the lowest four bits of an index."""
     words = [f"double 0x{word:016X}" for word in np.array(table).view(np.uint64).tolist()]
     low, high = (f"{_VECTOR} <{', '.join(words[k : k + _LANES])}>" for k in (0, _LANES))
@@ -78,12 +77,12 @@ def _powers() -> tuple[tuple[float, ...], tuple[float, ...]]:
     return tuple(map(float, powers)), tuple(errors)
 
 
-def emit_exp(x: Any) -> Any:
+def emit_exp(x: Vector) -> Vector:
     """Emit exp of float64."""
     return x.repeated(_LANES, _exp)
 
 
-def _exp(x: Any) -> Any:
+def _exp(x: Vector) -> Vector:
     c1, c2, c3, c4, c5, c6 = [_F64(float.fromhex(coefficient)) for coefficient in _EXP]
     operands = x.constant(_LOG2_E, _F64), x.constant(_SIXTEENTHS, _F64), _TO_ZERO
     sum_ = avx512("vfmadd", x, *operands)
@@ -98,7 +97,7 @@ def _exp(x: Any) -> Any:
     return x.code.rarely(~is_usual, result, lambda: _exp_of_any(x, is_usual, result))
 
 
-def _exp_of_any(x: Any, is_usual: Any, result: Any) -> Any:
+def _exp_of_any(x: Vector, is_usual: Vector, result: Vector) -> Vector:
     """Emit exp of any numbers; lanes with 0, infinity or NaN need no call of NumPy's loop."""
     special = where(x < _F64(0), _F64(0), x * _F64(np.inf))
     is_near = ~is_usual & (x > _BOUNDS[0]) & (x < _BOUNDS[1])
@@ -145,12 +144,12 @@ def _logarithms() -> tuple[tuple[float, ...], tuple[float, ...]]:
     return tuple(highs), tuple(lows)
 
 
-def emit_log(x: Any) -> Any:
+def emit_log(x: Vector) -> Vector:
     """Emit log of float64."""
     return x.repeated(_LANES, _log)
 
 
-def _log(x: Any) -> Any:
+def _log(x: Vector) -> Vector:
     a2, a3, a4, a5, a6, a7, a8, a9 = [_F64(float.fromhex(coefficient)) for coefficient in _LOG]
     significand = avx512_masked("getmant", x, _POSITIVE)
     c = avx512_masked("rndscale", avx512("rcp14", significand, *all_lanes(x)), _FIVE_BITS)

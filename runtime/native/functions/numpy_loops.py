@@ -7,11 +7,9 @@ of npy_simd_data.h). The emitters repeat each rounding.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from graphir.runtime.native.assembly import where
+from graphir.runtime.native.assembly import Vector, where
 from graphir.runtime.native.functions.arithmetic import (
     avx512_masked,
     fma,
@@ -67,7 +65,7 @@ _LOG_Q = (
 """The coefficients of numerators and denominators, highest degree first."""
 
 
-def emit_exp(x: Any) -> Any:
+def emit_exp(x: Vector) -> Vector:
     """Emit exp: x is k*ln(2) + rest, and the result is exp(rest) * 2**k.
 
     Two factors are 2**k, since 2**k may be subnormal: the first, at least 2**-125, is added to the
@@ -82,18 +80,18 @@ def emit_exp(x: Any) -> Any:
     return where(x < _EXP_OVERFLOW, result, x * _F32(np.inf))
 
 
-def emit_exp_avx512(x: Any) -> Any:
+def emit_exp_avx512(x: Vector) -> Vector:
     """Emit exp by the instruction that multiplies by 2**k and rounds once."""
     return x.repeated(16, _exp_avx512)
 
 
-def _exp_avx512(x: Any) -> Any:
+def _exp_avx512(x: Vector) -> Vector:
     above = where(x < _EXP_ZERO, _EXP_ZERO, x)
     _, k, quotient = _exp_parts(where(above > _EXP_INFINITE, _EXP_INFINITE, above))
     return avx512_masked("scalef", quotient, k)
 
 
-def _exp_parts(x: Any) -> tuple[Any, Any, Any]:
+def _exp_parts(x: Vector) -> tuple[Vector, Vector, Vector]:
     """Emit a sum whose last bits are k, k, and exp(rest), for x = k*ln(2) + rest."""
     sum_ = x * _LOG2_E + _ROUND
     k = sum_ - _ROUND
@@ -101,7 +99,7 @@ def _exp_parts(x: Any) -> tuple[Any, Any, Any]:
     return sum_, k, polynomial(rest, _EXP_P) / polynomial(rest, _EXP_Q)
 
 
-def emit_log(x: Any) -> Any:
+def emit_log(x: Vector) -> Vector:
     """Emit log: x is 2**k * (1 + y) with 1 + y about 1, and the result is k*ln(2) + log(1 + y)."""
     subnormal = x < np.finfo(_F32).tiny
     bits = where(subnormal, x * _F32(2.0**100), x).view(_I32)

@@ -15,7 +15,7 @@ from graphir import Graph, Symbol, TensorType, ops
 from graphir.ir.liveness import last_uses
 from graphir.ops.op import Op
 from graphir.runtime.native.abi.numpy_structs import loop_of
-from graphir.runtime.native.assembly import splat, stored_type, where
+from graphir.runtime.native.assembly import Vector, splat, stored_type, where
 from graphir.runtime.native.emitters import LlvmValue, emitted, has_code
 from graphir.runtime.native.instruction_selection import NativeCode
 from graphir.runtime.native.probe import extensions
@@ -360,7 +360,7 @@ _WRITERS: Mapping[Op, Callable[[GraphWriter, Symbol], Any]] = {
 }
 
 
-def _divided(divide: str, x: Any, y: Any) -> tuple[Any, Any, Any]:
+def _divided(divide: str, x: Vector, y: Vector) -> tuple[Vector, Vector, Vector]:
     """Return whether y is 0, and quotient and remainder, toward zero, by a y that is no trap."""
     signed = x.dtype.kind == "i"
     unfit = zero = np.equal(y, x.dtype.type(0))
@@ -372,19 +372,19 @@ def _divided(divide: str, x: Any, y: Any) -> tuple[Any, Any, Any]:
     return zero, safe, x.emit_value(f"{prefix}{divide} {x.type} {x.name}, {safe.name}", x.dtype)
 
 
-def _is_below(rest: Any, y: Any) -> Any:
+def _is_below(rest: Vector, y: Vector) -> Vector:
     """Whether the quotient toward zero is above the floor."""
     none = rest.dtype.type(0)
     return np.not_equal(rest, none) & np.less(rest ^ y, none)
 
 
-def _bits(y: Any) -> int | None:
+def _bits(y: Vector) -> int | None:
     """Return the bits below a constant that is a power of two; None for other divisors."""
     value = 0 if y.number is None else int(y.number)
     return value.bit_length() - 1 if value > 0 and value & (value - 1) == 0 else None
 
 
-def _floor_divide(x: Any, y: Any) -> Any:
+def _floor_divide(x: Vector, y: Vector) -> Vector:
     bits = _bits(y)
     if bits is not None:
         shift, count = "ashr" if x.dtype.kind == "i" else "lshr", splat(bits, x.dtype)
@@ -396,7 +396,7 @@ def _floor_divide(x: Any, y: Any) -> Any:
     return where(zero, x.dtype.type(0), quotient)
 
 
-def _remainder(x: Any, y: Any) -> Any:
+def _remainder(x: Vector, y: Vector) -> Vector:
     bits = _bits(y)
     if bits is not None:
         return x & x.dtype.type((1 << bits) - 1)
@@ -406,7 +406,7 @@ def _remainder(x: Any, y: Any) -> Any:
     return where(zero, x.dtype.type(0), rest)
 
 
-DIVISIONS: Mapping[Any, Callable[[Any, Any], Any]] = {
+DIVISIONS: Mapping[Any, Callable[[Vector, Vector], Vector]] = {
     np.floor_divide: _floor_divide,
     np.remainder: _remainder,
 }

@@ -12,7 +12,7 @@ import numpy as np
 
 from graphir import Graph, Symbol, ops
 from graphir.passes.rewriter import bodies_of
-from graphir.runtime.native.assembly import Vectors, lane, splat, stored_type
+from graphir.runtime.native.assembly import VectorWriter, lane, splat, stored_type
 from graphir.runtime.native.emitters import LlvmValue
 from graphir.runtime.native.region_writer import UnsupportedError
 from graphir.runtime.native.scalar_loops.graph_writer import (
@@ -32,7 +32,7 @@ class LoopWriter:
     """The writer of the code of loops, and of the graphs in them."""
 
     def __init__(self, lowered: Lowered, features: Collection[str]) -> None:
-        self.lowered, self.text = lowered, Vectors(1, features)
+        self.lowered, self.text = lowered, VectorWriter(1, features)
         self.memories: list[LoopMemory] = []
         self.left = f"{COST.LOOP_STEPS}"
         self._labels = 0

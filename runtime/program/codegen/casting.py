@@ -141,7 +141,7 @@ def _cast(x: Any, source: DType, target: DType, tf32: str, bits: bool, quiet: bo
     return convert(convert(x, wide, target, tf32), target, target_wide)
 
 
-def cast_to_integer(function: Any) -> DType | None:
+def cast_to_integer(function: Callable[..., Any]) -> DType | None:
     """Return the dtype of a function that casts to integers, which NumPy's cast cannot; or None.
 
     Values that the dtype holds become their whole part.
@@ -160,7 +160,7 @@ def _by_numpy(source: DType, target: DType) -> bool:
     return not (source.is_float and target.is_integer)
 
 
-def _default_nan(x: Any, out: Any) -> None:
+def _default_nan(x: NDArray[Any], out: NDArray[Any]) -> None:
     """Store float32 values with each NaN replaced by the default NaN, whose trailing bits are 0."""
     if out is not x:
         out[...] = x

@@ -139,10 +139,13 @@ class RegionCode:
     def _run(self, trace: KernelTrace, operands: Sequence[int], symbol: Symbol) -> int:
         """Append the instructions of a trace on operands, and return the register of its result."""
         registers = [*operands]
-        constants = [self._constant(each) for each in trace.constants]
+        constants = [self._constant(constant) for constant in trace.constants]
         for function, reads, dtype in trace.steps:
             args = tuple(
-                [self._as(registers[i] if i >= 0 else constants[-i - 1], each) for i, each in reads]
+                [
+                    self._as(registers[i] if i >= 0 else constants[-i - 1], storage)
+                    for i, storage in reads
+                ]
             )
             if function in _SPREADING:
                 args = tuple([self._spread(arg, symbol) for arg in args])
@@ -242,10 +245,10 @@ class RegionCode:
         The register is a copy if the operand is a broadcast, a constant or a view of an input.
         """
         register_ = self._value(symbol)
-        whole = register_ in self.inputs and source_of(symbol) is symbol
+        is_whole = register_ in self.inputs and source_of(symbol) is symbol
         return (
             register_
-            if whole or not self._is_given(self.bases[register_])
+            if is_whole or not self._is_given(self.bases[register_])
             else self._copy(register_, user)
         )
 

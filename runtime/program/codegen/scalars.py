@@ -1,13 +1,18 @@
-"""Code generation for regions of 0-d values: Python expressions on NumPy scalars.
+"""Code for scalars: regions of 0-d values as Python expressions, and loops as Python functions.
 
-Such expressions cost a fifth of ufunc calls on 0-d arrays. Python's arithmetic and comparisons of
-NumPy scalars have the bits of the ufuncs; all other ops become function calls.
+Expressions on NumPy scalars cost a fifth of ufunc calls on 0-d arrays. Python's arithmetic and
+comparisons of NumPy scalars have the bits of the ufuncs; all other ops become function calls.
+
+A loop over scalars has only a few operations, and a call of a function costs as much as two of
+them. So the statements of a loop's bodies are inlined into a `for`. The variables of a body get a
+prefix; its inputs that are carries are assigned anew at the end of an iteration.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +20,8 @@ from graphir import Symbol
 from graphir.runtime.program.codegen.assembly import FunctionWriter, prepared
 from graphir.runtime.program.codegen.casting import cast_to_integer
 from graphir.runtime.program.codegen.instructions import Instruction, Placed, RegionCode, entering
-from graphir.runtime.program.codegen.tracing import assign, select
+from graphir.runtime.program.codegen.tracing import Storage, assign, select
+from graphir.runtime.program.cost_model import COST
 
 _REAL, _COMPLEX, _WHOLE, _TRUTH = "iuf", "iufc", "iu", "b"
 
@@ -95,9 +101,9 @@ class Scalars:
         if to and dtypes[args[0]].char in "fd":
             low, high = int(to.min), int(to.max)
             x, name = operand_names[0], writer.name(_returning(function, dtypes[out]))
-            whole = f"{writer.name(dtypes[out].type)}(int({x}))"
+            integer = f"{writer.name(dtypes[out].type)}(int({x}))"
             test = f"{float(low)} <= {x} < {float(high + 1)}"  # both are exact in a float32
-            return f"{names[out]} = {whole} if {test} else {name}({x})"
+            return f"{names[out]} = {integer} if {test} else {name}({x})"
         # NumPy has other loops for complex scalars than for arrays: np.square differs by an ulp.
         of_complex = any(dtypes[arg].kind == "c" for arg in args)
         if of_complex or not isinstance(function, np.ufunc):
@@ -105,18 +111,109 @@ class Scalars:
         return f"{names[out]} = {writer.name(function)}({', '.join(operand_names)})"
 
 
-def _returning(function: Callable[..., Any], dtype: Any) -> Callable[..., Any]:
+def _returning(function: Callable[..., Any], dtype: Storage) -> Callable[..., Any]:
     """Return a function of scalars that returns a scalar, from one that writes into an array."""
 
-    def compute(*scalars: Any) -> Any:
+    def compute(*scalars: np.generic) -> Any:
         out = np.empty((), dtype)
         function(*map(np.asarray, scalars), out=out)
         return out[()]
 
-    def call(*scalars: Any) -> Any:
+    def call(*scalars: np.generic) -> Any:
         out = np.empty((), dtype)
         step, *arrays = prepared(function, [*map(np.asarray, scalars), out])
         step(*arrays)
         return out[()]
 
     return compute if isinstance(function, np.ufunc) else call
+
+
+_VARIABLE = re.compile(r"\b[a-z]\d+(?:[a-z_]\d+)*\b")
+
+
+class Statements(NamedTuple):
+    """The source of a function: its inputs, statements and results, and its global names."""
+
+    inputs: Sequence[str]
+    lines: Sequence[str]
+    results: Sequence[str]
+    scope: Mapping[str, Any]
+
+    def renamed(self, prefix: str, names: Mapping[str, str]) -> Statements:
+        """Return the same statements with other variables: those of `names`, or with a prefix."""
+
+        def rename(text: str) -> str:
+            return _VARIABLE.sub(lambda match: names.get(match[0]) or prefix + match[0], text)
+
+        scope = {rename(name): value for name, value in self.scope.items()}
+        inputs, lines, results = (list(map(rename, texts)) for texts in self[:3])
+        return Statements(inputs, lines, results, scope)
+
+
+def inline_while_loop(
+    condition: Statements, body: Statements, carries: int
+) -> Callable[..., tuple[Sequence[Any], bool]] | None:
+    """Return `run(lane, iterations, *operands)`: the carries, and whether the loop ended.
+
+    The answer is None if the bodies are long.
+    """
+    if len(condition.lines) + len(body.lines) > COST.INLINED_LINES:
+        return None
+    body = body.renamed("b", {})
+    values = "".join([f"{name}, " for name in body.inputs[:carries]])
+    writer = FunctionWriter()
+    iteration = inline_iteration(condition, body, "c", values, f"return ({values}), True", writer)
+    writer.lines = ["for _ in range(iterations):", *iteration]
+    writer.lines.append(f"return ({values}), False")
+    return writer.function(["lane", "iterations", *body.inputs])
+
+
+def inline_iteration(
+    condition: Statements,
+    body: Statements,
+    prefix: str,
+    values: str,
+    end: str,
+    writer: FunctionWriter,
+) -> list[str]:
+    """Return the statements of a iteration of a loop, indented; `end` is that which ends the loop.
+
+    `values` are the carries of the body. The condition's variables get the prefix.
+    """
+    condition = condition.renamed(prefix, dict(zip(condition.inputs, body.inputs, strict=True)))
+    writer.scope |= {**condition.scope, **body.scope}
+    test = f"if not {condition.results[0]}: {end}"
+    lines = [*condition.lines, test, *body.lines, *_assignment(values, body.results)]
+    return [f"    {line}" for line in lines]
+
+
+def inline_scan(
+    body: Statements, carries: int, scanned: int
+) -> Callable[..., Sequence[Any]] | None:
+    """Return `run(lane, places, rows, stacked, *others)`, which gives the carries.
+
+    `rows` are the arrays by whose rows it runs, `stacked` those of the other results, and `others`
+    the carries and the captured values. The answer is None if the body is long.
+    """
+    if len(body.lines) > COST.INLINED_LINES:
+        return None
+    body = body.renamed("b", {})
+    end = carries + scanned
+    values = "".join([f"{name}, " for name in body.inputs[:carries]])
+    lines = [f"{name} = x{k}[place]" for k, name in enumerate(body.inputs[carries:end])]
+    lines += body.lines
+    lines += [f"y{k}[place] = {name}" for k, name in enumerate(body.results[carries:])]
+    lines += _assignment(values, body.results[:carries])
+    writer = FunctionWriter()
+    writer.scope |= body.scope
+    for letter, count, name in (("x", scanned, "rows"), ("y", len(body.results) - carries, "ys")):
+        if count:
+            writer.lines.append(f"{''.join([f'{letter}{k}, ' for k in range(count)])} = {name}")
+    writer.lines += ["for place in places:", *[f"    {line}" for line in lines]]
+    writer.lines.append(f"return ({values})")
+    others = [*body.inputs[:carries], *body.inputs[end:]]
+    return writer.function(["lane", "places", "rows", "ys", *others])
+
+
+def _assignment(values: str, results: Sequence[str]) -> list[str]:
+    return [f"{values} = {''.join([f'{name}, ' for name in results])}"] if results else []

@@ -24,8 +24,16 @@ from graphir.runtime.program.control import ControlStep
 from graphir.runtime.program.cost_model import COST, LINE
 from graphir.runtime.program.cutting import VIEWS
 from graphir.runtime.program.phases import PhasesStep
+from graphir.runtime.program.region_steps import RegionStep
 from graphir.runtime.program.rows import ColumnSpace, Tree, neutral
-from graphir.runtime.program.steps import Array, CallStep, LayoutStep, RegionStep, ScalarStep, Step
+from graphir.runtime.program.steps import (
+    ELEMENT_MOVES,
+    Array,
+    CallStep,
+    LayoutStep,
+    ScalarStep,
+    Step,
+)
 from graphir.runtime.program.tier import (
     Accumulation,
     ColumnFold,
@@ -63,50 +71,6 @@ class View(NamedTuple):
     offset: int
 
 
-def is_sequential(step: AnyStep) -> bool:
-    """Whether a sequence can have a step, provided that the tier has machine code for it."""
-    if isinstance(step, ScalarStep):
-        return step.native is not None
-    if isinstance(step, RegionStep):
-        if step.native is None or step.stores or not step.size:
-            return False
-        if step.columns:
-            return True
-        is_shared = step.threads > 1 or step.native.threads(step) > 1
-        return not is_shared or step.native.shared(step) is not None or has_long_rows(step)
-    if isinstance(step, BatchStep):
-        return step.is_job
-    if isinstance(step, (PhasesStep, WavefrontStep)):
-        return all(member.native is not None for member in step.members)
-    if isinstance(step, LayoutStep):
-        return True
-    op = step.symbol.op
-    if isinstance(step, ControlStep):
-        return op is ops.control.part or step.loop is not None
-    is_moved = op in _MOVES and math.prod(step.shape) <= COST.SEQUENCE_MOVES
-    multiplies = step.multiplies or step.is_shared_product
-    is_joined = step.space is not None or step.accumulation is not None
-    return op in VIEWS or op is ops.full or multiplies or is_joined or is_moved
-
-
-def _has_threads(step: AnyStep) -> bool:
-    """Whether threads share a step."""
-    if isinstance(step, RegionStep):
-        return step.native.shared(step) is not None
-    if isinstance(step, CallStep):
-        return step.is_shared_product
-    return isinstance(step, (PhasesStep, WavefrontStep, BatchStep)) and step.threads > 1
-
-
-def has_long_rows(step: RegionStep) -> bool:
-    """Whether threads share rows, and then join the results of their parts."""
-    return step.native is not None and bool(step.native.cut(step, step.most_threads)[1])
-
-
-_MOVES = (ops.stack, ops.concat, ops.tile, ops.repeat, ops.roll)
-"""The ops whose results have elements of their operands, at places that the shapes tell."""
-
-
 def is_sort(step: Step) -> bool:
     """Whether a step is a sort of rows that a sequence can have."""
     return isinstance(step, RegionStep) and sort_of(step) is not None
@@ -132,10 +96,10 @@ def sort_of(step: RegionStep) -> RowSort | None:
 class SequenceWriter:
     """The parts of a sequence, and the places of all cells.
 
-    `arrays` are the inputs, `inputs` of them, and then the results. `apart` are the pairs of inputs
-    that must not lie at one address. `values` are the cells with their constants, and with arrays
-    that have the strides of views. `views` has the cells that are views, and `tuples` the cells of
-    the parts of tuples, by the cell of the tuple and their number.
+    `arrays` are the inputs, `inputs` of them, and then the results. `distinct_inputs` are the pairs
+    of inputs that must not lie at one address. `values` are the cells with their constants, and
+    with arrays that have the strides of views. `views` has the cells that are views, and `tuples`
+    the cells of the parts of tuples, by the cell of the tuple and their number.
     """
 
     def __init__(
@@ -150,16 +114,16 @@ class SequenceWriter:
     ) -> None:
         self._tuples, self._tier = tuples, tier
         self._inputs, self._values, self._views = inputs, [*values], views
-        self._shapes = {each.cell: each.shape for each in arrays[:inputs]}
+        self._shapes = {array.cell: array.shape for array in arrays[:inputs]}
         self._places: dict[int, Any] = {**constants}
-        self._places |= {each.cell: MemoryPlace(k, 0) for k, each in enumerate(arrays)}
+        self._places |= {array.cell: MemoryPlace(k, 0) for k, array in enumerate(arrays)}
         self._viewed: dict[int, MemoryPlace] = {}  # of results that are copies of views
         self.parts: list[SequencePart] = []
         self.scratch, self.price = 0, 0.0
         self._is_awake = False  # whether threads have just worked on other steps
         self._last = dict[int, int]()
         self._owned, self._free = dict[int, tuple[int, int]](), defaultdict[int, list[int]](list)
-        self.apart: list[tuple[int, int]] = []
+        self.distinct_inputs: list[tuple[int, int]] = []
         self.targets: set[int] = set()
 
     def add_all(self, steps: Sequence[AnyStep]) -> bool:
@@ -168,7 +132,7 @@ class SequenceWriter:
         The memory of values that no later step reads is that of later values of their size.
         """
         roots: dict[int, int] = {}
-        self._is_awake = any(map(_has_threads, steps))
+        self._is_awake = any(step.has_native_threads for step in steps)
         for number, step in enumerate(steps):
             cells = [roots.get(cell, cell) for cell in step.reads]
             self._last |= dict.fromkeys(cells, number)
@@ -200,7 +164,7 @@ class SequenceWriter:
     def _add_call(self, step: CallStep | LayoutStep) -> bool:
         if isinstance(step, LayoutStep) or (step.symbol.op in VIEWS and step.write in self._views):
             return self._add_view(step)
-        if step.symbol.op in (*_MOVES, ops.reshape):
+        if step.symbol.op in (*ELEMENT_MOVES, ops.reshape):
             return self._add_moves(step)
         if step.columns:
             return self._add_fold(step, step.columns)
@@ -246,9 +210,9 @@ class SequenceWriter:
         pairs: list[Range] = []
         last, count = _join(trees[0], pairs), len(trees)
         symbols = [rows.symbol for rows in step.rows]
-        dtypes = [each.dtype.storage for each in symbols]
-        room = count * (len(pairs) + 1)
-        leaves = [self._scratch(room * dtype.itemsize) for dtype in dtypes]
+        dtypes = [symbol.dtype.storage for symbol in symbols]
+        leaf_count = count * (len(pairs) + 1)
+        leaves = [self._scratch(leaf_count * dtype.itemsize) for dtype in dtypes]
         self.parts.append(SequencePart(job, [*[self._places[cell] for cell in cells], *leaves]))
         for rows, dtype, leaf in zip(step.rows, dtypes, leaves, strict=True):
             join = LeafJoin(rows.symbol.op.name, dtype, count, step.length, tuple(pairs))
@@ -259,7 +223,7 @@ class SequenceWriter:
     def _add_job(self, step: PhasesStep | WavefrontStep | BatchStep) -> bool:
         """Add the regions of a step."""
         sources = step.sources if isinstance(step, WavefrontStep) else ()
-        if any(self._shapes.get(each.cell) != each.shape for each in sources):
+        if any(self._shapes.get(source.cell) != source.shape for source in sources):
             return False
         job = step.job(self._values)
         if job is None:
@@ -352,13 +316,13 @@ class SequenceWriter:
         self.price += math.prod(space) * step.symbol.dtype.storage.itemsize * COST.COLUMN_BYTE
         return True
 
-    def _add_accumulation(self, step: CallStep, what: Accumulation) -> bool:
+    def _add_accumulation(self, step: CallStep, accumulation: Accumulation) -> bool:
         source = self._values[step.reads[0]]
         if source is not None and not source.flags.c_contiguous:
             return False
-        self._allocate(step.write, math.prod(step.shape) * what.dtype.itemsize)
+        self._allocate(step.write, math.prod(step.shape) * accumulation.dtype.itemsize)
         places = [self._places[step.reads[0]], self._places[step.write]]
-        self.parts.append(SequencePart(what, places))
+        self.parts.append(SequencePart(accumulation, places))
         self.price += math.prod(step.shape) * COST.ACCUMULATION_STEP
         return True
 
@@ -405,13 +369,13 @@ class SequenceWriter:
         sizes = [math.prod(shape) for shape in shapes]
         ends = [*accumulate(sizes)]
         numbers: list[Array] = np.split(np.arange(ends[-1]), ends[:-1])
-        operands = [each.reshape(shape) for each, shape in zip(numbers, shapes, strict=True)]
+        operands = [part.reshape(shape) for part, shape in zip(numbers, shapes, strict=True)]
         order: Array = np.ravel(kernel_of(step.symbol)(*operands, **step.settings))
         self._allocate(step.write, math.prod(step.shape) * dtype.itemsize)
-        for cell, shape, each in zip(step.reads, shapes, numbers, strict=True):
-            to: Array = np.flatnonzero(np.isin(order, each))
+        for cell, shape, part in zip(step.reads, shapes, numbers, strict=True):
+            to: Array = np.flatnonzero(np.isin(order, part))
             if len(to):
-                elements = self._elements(cell, shape, dtype)[order[to] - each[0]]
+                elements = self._elements(cell, shape, dtype)[order[to] - part[0]]
                 moves = _moves(dtype, to, elements)
                 self._add_to(step.write, step.shape, dtype, moves, self._places[cell])
         return True
@@ -444,7 +408,7 @@ class SequenceWriter:
             for cell, shape in zip(step.reads, step.operand_shapes, strict=True)
         ]
         places = [self._places[cell] for cell in step.reads]
-        if not all(math.prod(each.shape) for each in operands):
+        if not all(math.prod(operand.shape) for operand in operands):
             return False
         if not self._are_laid_out(step, operands, places):
             return False
@@ -477,7 +441,7 @@ class SequenceWriter:
             return False
         if x.array == y.array or min(x.array, y.array) < 0:
             return True
-        self.apart.append((x.array, y.array))
+        self.distinct_inputs.append((x.array, y.array))
         return x.offset == y.offset and max(x.array, y.array) < self._inputs
 
     def _allocate(self, cell: int, size: int) -> None:
@@ -522,15 +486,15 @@ def sequence_of(
     writer = SequenceWriter(arrays, inputs, constants, values, views, tuples, tier)
     if not writer.add_all(steps) or writer.scratch > COST.KEPT_RESULTS or not writer.parts:
         return None
-    results = [each.cell for each in arrays[inputs:]]
+    results = [array.cell for array in arrays[inputs:]]
     if len(set(results)) < len(results) or not writer.targets.issuperset(results):
         return None
-    types = [(each.dtype, each.shape) for each in arrays]
+    types = [(array.dtype, array.shape) for array in arrays]
     sizes, is_long = (inputs, writer.scratch), writer.price > COST.RELEASED_LOCK
     has_loop = any(isinstance(part.kernel, LoopRun) for part in writer.parts)
     if is_long and has_loop:  # a loop releases the lock itself
         return None
-    return tier.sequence(writer.parts, types, *sizes, writer.apart, is_long, empty)
+    return tier.sequence(writer.parts, types, *sizes, writer.distinct_inputs, is_long, empty)
 
 
 def _join(tree: Tree, pairs: list[Range]) -> int:
@@ -546,7 +510,7 @@ def _sizes(step: RegionStep | ScalarStep) -> list[tuple[int, int]]:
     """Return the cells that a region writes, with their bytes."""
     if isinstance(step, ScalarStep):
         outs = step.scalars.outs
-        return [(step.cells[each.index], each.dtype.storage.itemsize) for each in outs]
+        return [(step.cells[symbol.index], symbol.dtype.storage.itemsize) for symbol in outs]
     both = step.results.items()
     return [(cell, math.prod(shape) * dtype.itemsize) for cell, (shape, dtype) in both]
 

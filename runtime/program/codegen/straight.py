@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,21 +11,14 @@ import numpy as np
 
 from graphir import DType, ops
 from graphir.runtime.program.codegen.assembly import FunctionWriter, Walk
+from graphir.runtime.program.codegen.scalars import Statements, inline_iteration
 from graphir.runtime.program.codegen.tracing import Storage
-from graphir.runtime.program.codegen.turns import Statements, while_turn
 from graphir.runtime.program.control import ControlStep
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.memory import Need, ScratchView, Store
+from graphir.runtime.program.region_steps import RegionStep, contiguous_slots
 from graphir.runtime.program.rows import caller
-from graphir.runtime.program.steps import (
-    CallStep,
-    LayoutStep,
-    PlanRun,
-    RegionStep,
-    ScalarStep,
-    Step,
-    contiguous_slots,
-)
+from graphir.runtime.program.steps import CallStep, LayoutStep, PlanRun, PlanStep, ScalarStep, Step
 from graphir.semantics.evaluation import contiguous
 
 
@@ -261,8 +254,8 @@ class Straight:
         carries = body.inputs[:count]
         values = "".join([f"{name}, " for name in carries])
         prefix = f"k{step.write}b1"
-        turn = while_turn(condition, body, prefix, values, "break", writer)
-        writer.lines += ["while True:", *turn]
+        iteration = inline_iteration(condition, body, prefix, values, "break", writer)
+        writer.lines += ["while True:", *iteration]
         self._parts[step.write] = carries
 
     def _cond(
@@ -322,7 +315,7 @@ class Straight:
 
         The machine code returns None for arrays that are not plain.
         """
-        whole, stores = alone(step, self._empty), _stores(step)
+        function, stores = alone(step, self._empty), _stores(step)
         lines, (reads, results) = writer.lines, machine_ends(step)
         names = self._cells(reads)
         scratch = [f"s{len(self._views) + slot}" for slot in range(len(stores))]
@@ -335,8 +328,8 @@ class Straight:
             names[len(step.operands) :] = scratch
         lines.append(f"r = {writer.name(entry)}({', '.join(names)})")
         lines.append("if r is None:")
-        other = f"{writer.name(whole.function)}(lane, {', '.join(self._cells(whole.reads))})"
-        lines.append(f"    {', '.join(self._cells(whole.writes))}, = {other}")
+        other = f"{writer.name(function.function)}(lane, {', '.join(self._cells(function.reads))})"
+        lines.append(f"    {', '.join(self._cells(function.writes))}, = {other}")
         lines.append("else:")
         if results:
             lines.append(f"    {', '.join(self._cells(results))}{',' * (len(results) > 1)} = r")
@@ -447,11 +440,11 @@ def alone(step: Step, empty: Callable[..., Any] = np.empty) -> Straight:
     return Straight([step], *ends(step), empty=empty)
 
 
-def ends(step: Step) -> tuple[Sequence[int], Sequence[int]]:
+def ends(step: PlanStep) -> tuple[Sequence[int], Sequence[int]]:
     """Return the cells that a step reads, and the cells that it writes."""
     targets = {cell: store.target for cell, store in _stores(step).items()}
-    writes = [targets.get(cell, cell) for cell in step.results]
-    return list(dict.fromkeys(step.reads)), writes
+    results: Iterable[int] = step.results
+    return list(dict.fromkeys(step.reads)), [targets.get(cell, cell) for cell in results]
 
 
 def machine_ends(step: Step) -> tuple[Sequence[int], Sequence[int]]:
@@ -465,7 +458,7 @@ def machine_ends(step: Step) -> tuple[Sequence[int], Sequence[int]]:
     return ends(step)
 
 
-def _stores(step: Step) -> dict[int, Store]:
+def _stores(step: PlanStep) -> dict[int, Store]:
     """Return the slices into which a region stores results, by the cell of the result."""
     return dict(step.stored_cells) if isinstance(step, RegionStep) else {}
 
@@ -495,5 +488,5 @@ def _strides(step: CallStep) -> tuple[Callable[..., Any], Any, Any] | None:
         return None
     function, *strides, is_gram = layout
     size = symbol.dtype.storage.itemsize
-    steps = [tuple([stride * size for stride in each]) for each in strides]
+    steps = [tuple([stride * size for stride in operand]) for operand in strides]
     return None if is_gram else (np.dot if function == "dot" else np.matmul, steps[0], steps[1])

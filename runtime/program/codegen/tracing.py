@@ -12,9 +12,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 Storage: TypeAlias = "np.dtype[Any]"
+
+Traceable: TypeAlias = "TracedKernel | NDArray[Any] | np.generic | bool | int | float"
+"""An operand of a kernel while it is traced."""
 
 
 class UfuncStep(NamedTuple):
@@ -46,12 +49,12 @@ class UntraceableError(Exception):
     """Raised if a kernel does something other than elementwise ufunc calls."""
 
 
-def assign(source: Any, out: Any) -> None:
+def assign(source: NDArray[Any], out: NDArray[Any]) -> None:
     """Convert `source` to the dtype of `out` by NumPy's own cast, and store it in `out`."""
     out[...] = source
 
 
-def select(condition: Any, x: Any, y: Any, out: Any) -> None:
+def select(condition: NDArray[Any], x: NDArray[Any], y: NDArray[Any], out: NDArray[Any]) -> None:
     """Store np.where(condition, x, y) in `out`, which may be y but no other operand.
 
     np.putmask takes the same time for all masks, np.copyto three times as long for random ones; but
@@ -65,12 +68,12 @@ def select(condition: Any, x: Any, y: Any, out: Any) -> None:
         np.copyto(out, x, where=condition)
 
 
-def real_part(source: Any, out: Any) -> None:
+def real_part(source: NDArray[Any], out: NDArray[Any]) -> None:
     """Store the real parts of complex numbers in `out`."""
     out[...] = source.real
 
 
-def imaginary_part(source: Any, out: Any) -> None:
+def imaginary_part(source: NDArray[Any], out: NDArray[Any]) -> None:
     """Store the imaginary parts of complex numbers in `out`."""
     out[...] = source.imag
 
@@ -118,11 +121,11 @@ class TracedKernel(NDArrayOperatorsMixin):
             raise UntraceableError
         return self.tracer.emit(function, [self], np.dtype(f"f{self.dtype.itemsize // 2}"))
 
-    def view(self, dtype: Any) -> TracedKernel:
+    def view(self, dtype: DTypeLike) -> TracedKernel:
         """Return the same bits read as another dtype of the same width."""
         return TracedKernel(self.tracer, self.index, np.dtype(dtype))
 
-    def astype(self, dtype: Any) -> TracedKernel:
+    def astype(self, dtype: DTypeLike) -> TracedKernel:
         """Return the value converted by NumPy's own cast."""
         return self.tracer.emit(assign, [self], np.dtype(dtype))
 
@@ -139,13 +142,15 @@ class Tracer:
         self.steps: list[UfuncStep] = []
         self.constants: list[NDArray[Any]] = []
 
-    def emit(self, function: Any, args: Sequence[TracedKernel], dtype: Storage) -> TracedKernel:
+    def emit(
+        self, function: Callable[..., Any], args: Sequence[TracedKernel], dtype: Storage
+    ) -> TracedKernel:
         """Append a step, and return its result."""
         operands_read = tuple([(arg.index, arg.dtype) for arg in args])
         self.steps.append(UfuncStep(function, operands_read, dtype))
         return TracedKernel(self, len(self.operands) + len(self.steps) - 1, dtype)
 
-    def read(self, value: Any, dtype: Storage) -> TracedKernel:
+    def read(self, value: Traceable, dtype: Storage) -> TracedKernel:
         """Return a value as an operand of `dtype`; a scalar becomes a constant.
 
         Raises UntraceableError for a value of another dtype, and for an array of rank above 0.
@@ -159,7 +164,7 @@ class Tracer:
         self.constants.append(np.asarray(value, dtype))
         return TracedKernel(self, -len(self.constants), dtype)
 
-    def where(self, condition: Any, x: Any, y: Any) -> TracedKernel:
+    def where(self, condition: Traceable, x: Traceable, y: Traceable) -> TracedKernel:
         """Return np.where(condition, x, y) for x and y of one dtype.
 
         With `bits` the result is y ^ ((x ^ y) & mask). Without, or if a value is wider than the
@@ -203,8 +208,8 @@ def trace(
         result_ = None
     if isinstance(result_, TracedKernel) and result_.dtype == result:
         return tracer.finish(result_)
-    whole = Tracer(dtypes, bits)
-    return whole.finish(whole.emit(Whole(kernel), whole.operands, result))
+    tracer = Tracer(dtypes, bits)
+    return tracer.finish(tracer.emit(Whole(kernel), tracer.operands, result))
 
 
 class Whole:

@@ -65,7 +65,7 @@ class SliceView(NamedTuple):
     def of(symbol: Symbol) -> SliceView:
         """Return the view that a slice is of its operand."""
         bounds = [symbol.attrs[name] for name in ("start", "stop", "step")]
-        ranges = tuple([AxisRange(*each) for each in zip(*bounds, strict=True)])
+        ranges = tuple([AxisRange(*bound) for bound in zip(*bounds, strict=True)])
         return SliceView(ranges, tuple([k if r.size != 1 else None for k, r in enumerate(ranges)]))
 
     def followed(self, symbol: Symbol) -> SliceView | None:
@@ -77,9 +77,9 @@ class SliceView(NamedTuple):
             return None
         if symbol.op is ops.slice:
             ranges, inner = [*self.ranges], SliceView.of(symbol)
-            for axis, each in zip(self.axes, inner.ranges, strict=True):
+            for axis, inner_range in zip(self.axes, inner.ranges, strict=True):
                 if axis is not None:
-                    part = range(*ranges[axis])[slice(*each)]
+                    part = range(*ranges[axis])[slice(*inner_range)]
                     ranges[axis] = AxisRange(part.start, part.stop, part.step)
             axes = [None if k is None else self.axes[k] for k in inner.axes]
             return SliceView(tuple(ranges), tuple(axes))
@@ -94,8 +94,8 @@ class SliceView(NamedTuple):
         """Return the view of an operand, of `shape`, that broadcasts to this view of a result."""
         lead = len(result) - len(shape)
         ranges = [
-            AxisRange(0, 1, 1) if size == 1 else each
-            for size, each in zip(shape, self.ranges[lead:], strict=True)
+            AxisRange(0, 1, 1) if size == 1 else part
+            for size, part in zip(shape, self.ranges[lead:], strict=True)
         ]
         axes = [
             None if axis is None or axis < lead or shape[axis - lead] == 1 else axis - lead
@@ -112,12 +112,20 @@ _WIDEST = 16
 _RESHAPES = (ops.reshape, ops.squeeze, ops.unsqueeze)
 
 
-def slice_operands(graph: Graph, overlaps: bool) -> Graph:
+def slice_operands(graph: Graph) -> Graph:
     """Return the lowered graph with slices of operands in place of slices of elementwise values.
 
-    With `overlaps`, overlapping slices of casts to wider dtypes are among them. The results keep
-    their bits, and symbols their locations.
+    The results keep their bits, and symbols their locations.
     """
+    return _slice_operands(graph, overlaps=False)
+
+
+def slice_overlapping_operands(graph: Graph) -> Graph:
+    """The same, overlapping slices of casts to wider dtypes included, which suits machine code."""
+    return _slice_operands(graph, overlaps=True)
+
+
+def _slice_operands(graph: Graph, overlaps: bool) -> Graph:
     if not any(s.op is ops.slice and s.args[0].op.kind in _ELEMENTWISE for s in graph.symbols):
         return graph
     slices = _Slices(graph, overlaps)
@@ -194,12 +202,12 @@ class _Slices:
                 user, symbol.index, SliceView.of(user), demands, views
             ):
                 return
-        size, most = sum(math.prod(view.shape) for view in demands), math.prod(_sizes(symbol))
+        size, limit = sum(math.prod(view.shape) for view in demands), math.prod(_sizes(symbol))
         if self._overlaps and _is_wider_cast(symbol):
-            most *= COST.OVERLAPPING_CASTS
+            limit *= COST.OVERLAPPING_CASTS
         loads = sum(self._loads[symbol.index].values())
         is_cheap = loads <= COST.SLICED_LOADS * symbol.dtype.storage.itemsize
-        if size <= most and (is_cheap or all(view.is_contiguous for view in demands)):
+        if size <= limit and (is_cheap or all(view.is_contiguous for view in demands)):
             self.demands[symbol.index] = demands
             self.views |= views
 

@@ -31,7 +31,7 @@ _CREATIONS = frozenset({ops.range, ops.eye})
 _SLICED: dict[Op, Op] = {ops.gather: ops.slice, ops.index_update: ops.slice_update}
 
 
-def hoisted(graph: Graph) -> Graph:
+def hoist_constants(graph: Graph) -> Graph:
     """Return the lowered graph with constants in place of values that depend on no input.
 
     Ranges stay if their sizes are symbolic, or if they have more than HOISTED elements in all.
@@ -39,9 +39,9 @@ def hoisted(graph: Graph) -> Graph:
     """
     graph_ops = set(map(attrgetter("op"), graph.symbols))
     if not _CREATIONS.isdisjoint(graph_ops):
-        most, sizes = COST.HOISTED, [x.size for x in graph.symbols if x.op in _CREATIONS]
-        if sum([size if isinstance(size, int) else most + 1 for size in sizes]) <= most:
-            graph = dead_code(fold_constants(graph, most, _CREATIONS))
+        limit, sizes = COST.HOISTED, [x.size for x in graph.symbols if x.op in _CREATIONS]
+        if sum([size if isinstance(size, int) else limit + 1 for size in sizes]) <= limit:
+            graph = dead_code(fold_constants(graph, limit, _CREATIONS))
     graph = _enter_constants(_fold_large(graph))
     return graph if graph_ops.isdisjoint(_SLICED) else _slice_regular(graph)
 

@@ -17,9 +17,10 @@ from graphir.runtime.program.codegen.assembly import assemble
 from graphir.runtime.program.codegen.instructions import RegionCode
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.cutting import Region
-from graphir.runtime.program.rewrites.phases import AnyStep
+from graphir.runtime.program.region_steps import Partition, RegionStep, RowsOf, Taker
+from graphir.runtime.program.rewrites.fusion import AnyStep
 from graphir.runtime.program.rows import Columns, ColumnSpace, column_space, finish_columns, neutral
-from graphir.runtime.program.steps import CallStep, Partition, PlanRun, RegionStep, RowsOf, Taker
+from graphir.runtime.program.steps import CallStep, PlanRun
 from graphir.runtime.program.tier import CompiledRegion
 
 if TYPE_CHECKING:
@@ -49,19 +50,19 @@ class ColumnsStep(RegionStep):
         rows = [call.symbol for call in calls]
         region = Region(step.region.shape, symbols, rows)
         code = RegionCode(region, outs, bits=True)
-        options = program.threads, program.block, program.compiled(region, outs)
+        options = program.threads, program.block, program.codes.compiled(region, outs)
         super().__init__(
             region, partial(assemble, code), step.shape, step.cells, step.sizes, *options
         )
 
     def _cut(self, block: int) -> Partition:
         lead, rows, lanes = self.space
-        room, size = max(1, block // lanes) * lanes, rows * lanes
+        block_size, size = max(1, block // lanes) * lanes, rows * lanes
         starts = range(0, lead * size, size)
         return [
-            (start + a, start + min(a + room, size))
+            (start + a, start + min(a + block_size, size))
             for start in starts
-            for a in range(0, size, room)
+            for a in range(0, size, block_size)
         ], []
 
     def run(self, run: PlanRun) -> None:
@@ -75,15 +76,15 @@ class ColumnsStep(RegionStep):
         lead, _, lanes = self.space
         outs = [self._out(run, index, True) for index in range(len(self.writes))]
         sums = [run.empty(rows.cell, rows.shape, rows.symbol.dtype.storage) for rows in self.rows]
-        matrices = [each.reshape(lead, lanes) for each in sums]
-        for rows, each in zip(self.rows, matrices, strict=True):
-            each[...] = neutral(rows.symbol)
+        matrices = [array.reshape(lead, lanes) for array in sums]
+        for rows, array in zip(self.rows, matrices, strict=True):
+            array[...] = neutral(rows.symbol)
         threads = native.threads(self)
         if not native.columns(self, self.space, run.values, outs, matrices, threads):
             return False
-        for rows, each in zip(self.rows, sums, strict=True):
-            finish_columns(rows.symbol, self.space, each)
-            run.values[rows.cell] = each
+        for rows, array in zip(self.rows, sums, strict=True):
+            finish_columns(rows.symbol, self.space, array)
+            run.values[rows.cell] = array
         for (cell, _), out in zip(self.writes, outs, strict=True):
             run.values[cell] = out
         return True
@@ -130,13 +131,15 @@ def _columns(
         return None
     space, calls = max(groups.items(), key=lambda group: len(group[1]))
     cells = {*exit_cells, *[c for other in steps if other not in calls for c in other.reads]}
-    calls += _beside(step, steps, space)
+    calls += _sibling_reductions(step, steps, space)
     columns = ColumnsStep(step, calls, space, cells, program)
     bytes_moved = step.size * sum(dtype.itemsize for _, dtype in step.writes)
     return columns if bytes_moved > COST.CACHE and len(columns.ranges) > 1 else None
 
 
-def _beside(step: RegionStep, steps: Sequence[AnyStep], space: ColumnSpace) -> Iterator[CallStep]:
+def _sibling_reductions(
+    step: RegionStep, steps: Sequence[AnyStep], space: ColumnSpace
+) -> Iterator[CallStep]:
     """Yield the calls after a region that reduce its operands in the same way."""
     operands = {step.cells[symbol.index] for symbol in step.body.inputs}
     for call in steps[steps.index(step) + 1 :]:

@@ -14,7 +14,8 @@ from graphir import ops
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.cutting import VIEWS
 from graphir.runtime.program.memory import long_axes
-from graphir.runtime.program.steps import CallStep, RegionStep, Step
+from graphir.runtime.program.region_steps import RegionStep
+from graphir.runtime.program.steps import CallStep, Step
 from graphir.runtime.program.wavefronts import (
     CopySource,
     CopyStage,
@@ -275,8 +276,8 @@ class _Fusion:
             if placement is None:
                 return False
             stage.writes = [
-                placement if cell == value else each
-                for cell, each in zip(cells, stage.writes, strict=True)
+                placement if cell == value else rows
+                for cell, rows in zip(cells, stage.writes, strict=True)
             ]
             self._leave(value)
             return True
@@ -337,7 +338,7 @@ class _Fusion:
         results = {cell: root for root, cell in self._latest.items() if cell in cells}
         results, rows = self._apart(results), self._rows
         step = WavefrontStep(self.stages, self.memories, results, rows)
-        if step.bytes <= COST.CACHE or not step.room or not step.native_room:
+        if step.bytes <= COST.CACHE or not step.block_rows or not step.native_block_rows:
             return None
         before = fuse_wavefronts(self.before, {*cells, *step.reads}, seeds)
         return [*before, step, *views, *fuse_wavefronts(self.after, self.exit, seeds)]
@@ -350,9 +351,9 @@ class _Fusion:
         """
         reach(self.stages, self.memories, frozenset(results.values()), self._rows)
         overlap = {
-            each.memory for stage in self.stages for each in stage.writes if stage.high > stage.low
+            rows.memory for stage in self.stages for rows in stage.writes if stage.high > stage.low
         }
-        apart: dict[int, int] = {}
+        roots: dict[int, int] = {}
         for cell, root in results.items():
             if root in overlap:
                 memory = self.memories[root]
@@ -361,8 +362,8 @@ class _Fusion:
                 both = [_whole(window, memory)], [_whole(root, memory)]
                 copy = CopyStage(0, memory.shape[0], *both, memory.dtype.itemsize)
                 self.stages.append(copy)
-            apart[cell] = root
-        return apart
+            roots[cell] = root
+        return roots
 
 
 def _whole(cell: int, memory: RowMemory) -> RowPlacement:

@@ -263,7 +263,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "places": (lambda: np.moveaxis(Z, (0, 1), 1), "as many distinct axes"),
     "a matrix": (lambda: np.vander(Z), "takes a vector"),
     "one axis": (lambda: np.rot90(Z, axes=(0, -2)), "repeated"),
-    "size of complex": (lambda: np.fabs(W), "np.fabs: it is not defined for complex.*np.abs"),
+    "size of complex": (lambda: np.fabs(W), "fabs.*: it is not defined for complex"),
     "angle of complex": (
         lambda: np.rad2deg(W),
         "np.rad2deg: it is not defined for complex.*multiply",

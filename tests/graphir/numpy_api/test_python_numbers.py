@@ -17,7 +17,7 @@ from graphir.passes import lower
 from graphir.promotion import rule_sets
 from graphir.promotion.python import OPERATORS
 from graphir.runtime import interpret, jit
-from graphir.runtime.jit.call_signatures import _takes_weak
+from graphir.runtime.jit.signatures import _takes_weak
 from tests.support.tables import every
 
 NUMBERS = (3, 2.5, 1 + 2j)

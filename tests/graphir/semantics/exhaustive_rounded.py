@@ -16,7 +16,7 @@ import numpy as np
 
 from graphir import Graph, ops
 from graphir.runtime import Program
-from graphir.runtime.native.assembly import Vectors
+from graphir.runtime.native.assembly import VectorWriter
 from graphir.semantics.kernels import KERNEL_TABLES
 from graphir.semantics.rounded_functions import ROUNDED_FUNCTIONS
 from tests.graphir.semantics.rounded_reference import differs, reference
@@ -51,12 +51,12 @@ def wrong_results(name: str, step: int) -> dict[str, int]:
 
 def _program_without_fma(graph: Graph) -> Program:
     """Return a program whose machine code rounds each product, as on a processor without fma."""
-    program, has = Program(graph, threads=1, native="now"), Vectors.has
+    program, has = Program(graph, threads=1, native="now"), VectorWriter.has
 
-    def has_others(code: Vectors, *extensions: str) -> bool:
+    def has_others(code: VectorWriter, *extensions: str) -> bool:
         return "fma" not in extensions and has(code, *extensions)
 
-    with mock.patch.object(Vectors, "has", has_others):
+    with mock.patch.object(VectorWriter, "has", has_others):
         program(np.zeros(CHUNK, np.float32))  # compiles
         assert "llvm.fma" not in program.ir(0, np.zeros(CHUNK, np.float32)).llvm
     return program

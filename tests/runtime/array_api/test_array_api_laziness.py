@@ -176,8 +176,7 @@ def test_programs_share_the_memory_they_work_with(monkeypatch: pytest.MonkeyPatc
             np.asarray(found)
     programs = [program for _, program in forcing.PROGRAMS._seen_keys.values() if program]
     assert len(programs) == 2
-    assert programs[0]._recycler is programs[1]._recycler
-    assert programs[0]._free is programs[1]._free
+    assert programs[0].memory is programs[1].memory
 
 
 def test_attributes_are_part_of_a_structure():

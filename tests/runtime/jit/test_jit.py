@@ -25,7 +25,7 @@ from graphir import (
 )
 from graphir.runtime import interpret, jit
 from graphir.runtime import jit as decorator
-from graphir.runtime.jit.jit import _MOST_SIGNATURES
+from graphir.runtime.jit.jit import KEPT_SIGNATURES
 from tests.support.tables import every
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -122,7 +122,7 @@ def test_other_values_are_static() -> None:
     for how in ("all", True, False, None, 1 > 0, "all"):
         assert np.array_equal(f(X, how), f.__wrapped__(X, how))
     assert [one for one in seen if not isinstance(one, np.ndarray)][:2] == ["all", "all"]
-    assert len(f._cache) == 4
+    assert f.signature_count == 4
     with pytest.raises(GraphError, match=r"f: an argument.*hashable"):
         f(X, {1, 2})
 
@@ -196,7 +196,7 @@ def test_on_symbols_it_is_the_function_itself() -> None:
     outer = jit(lambda x: inner(x, k=x) - x)
     assert np.array_equal(outer(X), X * X)
     x = Graph().input("float32", ("n",))
-    assert inner(x, 2.0).graph is x.graph and len(traces) == 2 and not inner._cache
+    assert inner(x, 2.0).graph is x.graph and len(traces) == 2 and not inner.signature_count
     with pytest.raises(GraphError, match="no Program"):
         inner.program(x)
 
@@ -214,13 +214,13 @@ def test_methods() -> None:
 
 def test_old_signatures_are_forgotten() -> None:
     f, traces = counted()
-    for n in range(_MOST_SIGNATURES + 10):
+    for n in range(KEPT_SIGNATURES + 10):
         f(np.ones(n, np.float32))
-    assert len(f._cache) == len(f._quick) == _MOST_SIGNATURES
-    f(np.ones(_MOST_SIGNATURES + 9, np.float32))
-    assert len(traces) == _MOST_SIGNATURES + 10
+    assert f.signature_count == KEPT_SIGNATURES
+    f(np.ones(KEPT_SIGNATURES + 9, np.float32))
+    assert len(traces) == KEPT_SIGNATURES + 10
     f(np.ones(0, np.float32))
-    assert len(traces) == _MOST_SIGNATURES + 11
+    assert len(traces) == KEPT_SIGNATURES + 11
 
 
 def test_many_threads_call_it() -> None:
@@ -230,7 +230,7 @@ def test_many_threads_call_it() -> None:
         found = list(pool.map(lambda n: f(np.full(n, n, np.float32), float(n)), sizes))
     for n, one in zip(sizes, found, strict=True):
         assert np.array_equal(one, np.full(n, n * n + n, np.float32))
-    assert len(f._cache) == 20
+    assert f.signature_count == 20
 
 
 @given(st.lists(st.sampled_from([X, X[0], 2.0, 3, 1j, np.int8(1)]), min_size=1, max_size=3))
@@ -289,7 +289,7 @@ def test_static_values_that_are_equal_are_told_apart() -> None:
         for _ in range(2):
             for one in (*ALIKE, float("nan"), (float("nan"),)):
                 f(X, v=one) if named else f(X, one)
-        assert len(f._cache) == len(ALIKE) + 2
+        assert f.signature_count == len(ALIKE) + 2
 
 
 def test_other_values_and_keys_that_are_equal_are_told_apart() -> None:
@@ -327,9 +327,9 @@ def test_static_parameters_are_those_of_the_function() -> None:
     with pytest.raises(GraphError, match=r"<lambda> has no parameter 'm' .*use one of \(x, n\)"):
         decorator(lambda x, n: x, static=("n", "m"))
     f = decorator(lambda x, **named: x * named["k"], static="k", rules="numpy")
-    assert np.array_equal(f(X, k=3), X * 3) and len(f._cache) == 1
+    assert np.array_equal(f(X, k=3), X * 3) and f.signature_count == 1
     f(X, k=4)
-    assert len(f._cache) == 2
+    assert f.signature_count == 2
 
 
 # -- numbers

@@ -14,7 +14,7 @@ import pytest
 
 from graphir.runtime import Program
 from graphir.runtime.native import background, probe
-from graphir.runtime.native.drivers.records import Record, record
+from graphir.runtime.native.drivers.records import WordRecord, record
 from graphir.runtime.program.cost_model import COST
 from tests.runtime.native.native_processes import (
     fails,
@@ -142,7 +142,7 @@ def test_entries_alone_may_fail(
 ) -> None:
     from graphir.runtime.native.abi import numpy_structs
 
-    class OtherArrayObject(Record):
+    class OtherArrayObject(WordRecord):
         fields = "references type data dims ndim strides base dtype flags"
 
     monkeypatch.setattr(numpy_structs, "ArrayObject", record(OtherArrayObject))

@@ -21,7 +21,7 @@ from graphir import DType, Graph, Symbol, ops
 from graphir.runtime import Program, interpret
 from graphir.runtime.native.drivers.jobs import share
 from graphir.runtime.native.region_calls import CopyingEntry, KernelCall
-from graphir.runtime.program.plans import Plan
+from graphir.runtime.program.tier_up import TierUp
 from tests.support.evaluator import agree, same
 from tests.support.layouts import LAYOUTS
 from tests.support.native_runs import (
@@ -467,7 +467,7 @@ def test_entries_that_read_copies(shapes: Any) -> None:
     given = values(DType.float32, math.prod(shape)).reshape(shape)
     others = [values(DType.float32, math.prod(small), k).reshape(small) for k in range(4)]
     program, call = Program(graph, native="now"), CopyingEntry.__call__
-    one_by_one = patch.object(Plan, "_adopt_sequence", lambda *_: False)
+    one_by_one = patch.object(TierUp, "take_sequence", lambda _: False)
     counted = patch.object(CopyingEntry, "__call__", autospec=True, side_effect=call)
     with one_by_one, counted as entries:
         for other in (*others, others[0][..., ::-1], others[1].tolist()):

@@ -120,12 +120,12 @@ def test_shapes_in_turn_keep_what_was_made() -> None:
     out = np.empty_like(X)
     for x in (X, X[:50]):
         program(x)
-    made = [plan.native for plan, _ in program._plans.values()]
+    made = [plan.native for plan in program.plans]
     assert len(made) == 2 and all(made)
     for x in (X, X[:50], X[::2]) * 3:
         assert program(x).tobytes() == interpret(program.graph, x).tobytes()
     assert program(X, out=out) is out
-    assert [plan.native for plan, _ in program._plans.values()] == made
+    assert [plan.native for plan in program.plans] == made
 
 
 @needs_llvmlite
@@ -220,11 +220,11 @@ def test_what_takes_long_in_numpy_takes_steps() -> None:
 def test_steps_that_cost_more_than_one_function_are_given_up() -> None:
     """The estimate decides first, and then the least time that calls step by step have taken."""
     plan = Program(graph(), threads=1).plan({"n": 100})
-    plan.price, plan._apart = 100 * COST.STEPWISE, True
+    plan.price, plan.prefers_steps = 100 * COST.STEPWISE, True
     for count in range(1, 2 * COST.STEPWISE_CALLS):
         assert plan.stepwise == (count <= COST.STEPWISE_CALLS)
-        plan.spend_stepwise(101 * COST.STEPWISE)
-    plan.spend_stepwise(99 * COST.STEPWISE)
+        plan.count_stepwise(101 * COST.STEPWISE)
+    plan.count_stepwise(99 * COST.STEPWISE)
     assert plan.stepwise
 
 

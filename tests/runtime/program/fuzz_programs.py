@@ -25,21 +25,23 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import wraps
 from random import Random
 from typing import Any, NamedTuple
-from unittest.mock import patch
 
 import numpy as np
 
 from graphir import Graph, GraphirError
 from graphir.numpy_api.trace import trace
+from graphir.passes.pipeline import Pass
 from graphir.runtime import Program, interpret
-from graphir.runtime.program import program as programs
+from graphir.runtime.program import planning
 from graphir.runtime.program.codegen.assembly import Walk
 from graphir.runtime.program.cost_model import scaled
 from graphir.runtime.program.graph_rewrites.axis_orders import in_memory_order, inverse
 from graphir.runtime.program.plans import Plan
-from graphir.runtime.program.steps import CallStep, RegionStep
+from graphir.runtime.program.region_steps import RegionStep
+from graphir.runtime.program.steps import CallStep
 from tests.runtime.program.drawn_programs import NUMPY_ERRORS, SPACE, Drawn
 from tests.runtime.program.drawn_statements import BROAD, KINDS, UPDATING
 from tests.support.evaluator import same
@@ -48,25 +50,26 @@ from tests.support.native_runs import step_by_step
 PATHS: Counter[str] = Counter()
 """The paths that plans took."""
 
-GRAPH_REWRITES = (
-    *("hoisted", "multiply_squares", "sum_vector_products", "expanded", "update_pads"),
-    *("split_reductions", "recompute_cheap_values", "split_short_axes", "slice_operands"),
-)
-
 
 @contextmanager
 def watched() -> Iterator[None]:
-    """Count the rewrites that change a graph."""
-    with patch.multiple(programs, **{name: _counted(name) for name in GRAPH_REWRITES}):
+    """Verify each graph while programs are planned, and count the passes that change a graph."""
+    pipelines = planning.plan_for_numpy, planning.plan_for_native
+    before = [(pipeline.passes, pipeline.verify_each) for pipeline in pipelines]
+    for pipeline in pipelines:
+        pipeline.passes, pipeline.verify_each = tuple(map(_counted, pipeline.passes)), True
+    try:
         yield
+    finally:
+        for pipeline, (passes, verify_each) in zip(pipelines, before, strict=True):
+            pipeline.passes, pipeline.verify_each = passes, verify_each
 
 
-def _counted(name: str) -> Any:
-    rewrite = getattr(programs, name)
-
-    def counted(graph: Any, **settings: Any) -> Any:
-        result = rewrite(graph, **settings)
-        PATHS[name] += result is not graph
+def _counted(rewrite: Pass) -> Pass:
+    @wraps(rewrite)
+    def counted(graph: Graph) -> Graph:
+        result = rewrite(graph)
+        PATHS[rewrite.__name__] += result is not graph
         return result
 
     return counted
@@ -74,14 +77,16 @@ def _counted(name: str) -> Any:
 
 def note_paths(program: Program) -> None:
     """Count the paths of the plans of a program that was called."""
-    for plan, _ in program._plans.values():
+    for plan in program.plans:
         PATHS.update(set(_paths(plan)))
 
 
 def _paths(plan: Plan) -> Iterator[str]:
     functions = plan.straight, plan.native
     yield from [name for name, each in zip(("straight", "native"), functions, strict=True) if each]
-    yield from ["steps"] * ("steps" in vars(plan)) + ["kernels in straight"] * bool(plan._entries)
+    yield from ["steps"] * ("steps" in vars(plan)) + ["kernels in straight"] * bool(
+        plan.tier_up.entries
+    )
     yield from ["donated carries"] * bool(plan.donated) + ["flattened"] * bool(plan.origins)
     for step in plan.fused:
         yield type(step).__name__

@@ -40,7 +40,7 @@ def is_view(step: Any) -> bool:
 
 def batch_steps(program: Program, *inputs: Any) -> list[BatchStep]:
     program(*inputs)
-    (plan,) = [plan for plan, _ in program._plans.values()]
+    (plan,) = program.plans
     return [step for step in plan.fused if isinstance(step, BatchStep)]
 
 

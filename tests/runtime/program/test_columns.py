@@ -43,7 +43,7 @@ def small_thresholds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def column_steps(program: Program) -> list[ColumnsStep]:
-    (plan,) = [plan for plan, _ in program._plans.values()]
+    (plan,) = program.plans
     return [step for step in plan.fused if isinstance(step, ColumnsStep)]
 
 

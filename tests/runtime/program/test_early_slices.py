@@ -28,7 +28,7 @@ def arrays(program: Program) -> set[Any]:
     """The shapes of values in memory that regions compute."""
     return {
         program.lowered.symbols[index].shape
-        for index in program.materialized
+        for index in program.schedule.materialized
         if program.lowered.symbols[index].op.kind in ("elementwise", "cast")
     }
 

@@ -10,7 +10,7 @@ import numpy as np
 from graphir import DType, Graph, Symbol, ops
 from graphir.runtime import Program, interpret
 from graphir.runtime.native import is_installed
-from graphir.runtime.program.steps import RegionStep
+from graphir.runtime.program.region_steps import RegionStep
 from tests.support.evaluator import same
 from tests.support.tables import every
 

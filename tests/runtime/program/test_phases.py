@@ -31,7 +31,7 @@ def small_cache(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def phase_steps(program: Program, *inputs: Any) -> list[PhasesStep]:
     program(*inputs)
-    (plan,) = [plan for plan, _ in program._plans.values()]
+    (plan,) = program.plans
     return [step for step in plan.fused if isinstance(step, PhasesStep)]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from graphir import DType, Graph, Symbol, ops
 from graphir.passes import lower
 from graphir.runtime import Program, interpret
-from graphir.runtime.program.graph_rewrites.expansion import expanded
+from graphir.runtime.program.graph_rewrites.expansion import expand_composites
 from tests.support.evaluator import same
 from tests.support.native_runs import TIERS, needs_llvmlite
 from tests.support.tables import every
@@ -69,7 +69,7 @@ def test_same_bits(case: str, dtype: DType) -> None:
             inputs = inputs_of(graph)
             with np.errstate(all="ignore"):
                 wanted = interpret(graph, *inputs)
-                assert same(interpret(expanded(lower(graph)), *inputs), wanted)
+                assert same(interpret(expand_composites(lower(graph)), *inputs), wanted)
             for native in TIERS:
                 assert same(Program(graph, native=native)(*inputs), wanted), (shape, axis, native)
 
@@ -78,7 +78,8 @@ def test_what_is_written_out() -> None:
     """Not statistics of complex numbers, nor corrected ones of very many; a mean is read once."""
     for dtype, axis in ((DType.bfloat16, -1), (DType.float32, 0)):
         names = [
-            each.op.name for each in expanded(lower(graph_of("std", dtype, (3, 4), axis))).symbols
+            each.op.name
+            for each in expand_composites(lower(graph_of("std", dtype, (3, 4), axis))).symbols
         ]
         assert "std" not in names
     for graph in (
@@ -86,8 +87,8 @@ def test_what_is_written_out() -> None:
         graph_of("var", DType.complex64, (3, 4)),
     ):
         lowered = lower(graph)
-        assert expanded(lowered) is lowered
-    both = expanded(lower(graph_of("mean beside", DType.float32, (3, 4), 0)))
+        assert expand_composites(lowered) is lowered
+    both = expand_composites(lower(graph_of("mean beside", DType.float32, (3, 4), 0)))
     assert sum(each.op is ops.mean for each in both.symbols) == 2
 
 

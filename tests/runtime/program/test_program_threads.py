@@ -107,7 +107,7 @@ def test_callers_share_a_program(settings: Any) -> None:
         one.join()
     assert not errors
     assert threads() == [threading.main_thread()]
-    assert 1 <= len(program._free) <= 4 * program.threads
+    assert 1 <= len(program.memory.free) <= 4 * program.threads
 
 
 def test_no_thread_is_left() -> None:

@@ -11,7 +11,7 @@ import pytest
 from graphir import DType, Graph, Symbol, ops
 from graphir.runtime import Program, interpret
 from graphir.runtime.program.cost_model import COST
-from graphir.runtime.program.graph_rewrites import short_axes
+from graphir.runtime.program.graph_rewrites import reductions
 from tests.support.evaluator import same
 from tests.support.native_runs import TIERS
 from tests.support.tables import every
@@ -135,7 +135,7 @@ def test_reductions_of_short_rows_have_the_bits_of_the_interpreter(
             for each, wanted in zip(program(*pairs.inputs), meant, strict=True):
                 assert same(each, wanted)
         is_split = any(symbol.op is ops.slice for symbol in program.lowered.symbols)
-        assert is_split == (size in short_axes.ROWS) or dtype == "float16"
+        assert is_split == (size in reductions.ROWS) or dtype == "float16"
 
 
 def test_few_or_costly_elements_stay_in_rows() -> None:
@@ -187,7 +187,7 @@ def test_arrays_in_memory_that_only_short_rows_read(
         for operand in (array, np.asfortranarray(array)):
             assert all(map(same, program(operand), meant))
     is_split = any(symbol.op is ops.slice for symbol in program.lowered.symbols)
-    assert is_split == (size in short_axes.VERY_SHORT) or dtype == "uint8"  # a sum casts bytes
+    assert is_split == (size in reductions.VERY_SHORT) or dtype == "uint8"  # a sum casts bytes
 
 
 def test_an_array_that_is_read_whole_stays() -> None:
@@ -203,7 +203,7 @@ def test_the_array_with_the_short_axis_never_exists() -> None:
     pairs = ops.unsqueeze(a, axis=1) - ops.unsqueeze(b, axis=0)
     g.output(ops.sum(pairs * pairs, axis=2))
     program = Program(g)
-    sizes = [program.lowered.symbols[index].shape for index in program.materialized]
+    sizes = [program.lowered.symbols[index].shape for index in program.schedule.materialized]
     assert (40, 50) in sizes and (40, 50, 3) not in sizes
 
 

@@ -13,8 +13,9 @@ from graphir import DType, ExecutionError, Graph, ops
 from graphir.numpy_api.trace import trace
 from graphir.runtime import Program, interpret, record
 from graphir.runtime.program.cost_model import COST, scaled
-from graphir.runtime.program.rewrites.ownership import UPDATES, Memory
-from graphir.runtime.program.steps import CallStep, RegionStep
+from graphir.runtime.program.region_steps import RegionStep
+from graphir.runtime.program.rewrites.updates import UPDATES, Memory
+from graphir.runtime.program.steps import CallStep
 from tests.support.evaluator import same
 from tests.support.native_runs import TIERS
 from tests.support.strategies import arrays, draws
@@ -26,7 +27,7 @@ DTYPES = [dtype for dtype in DType if not dtype.weak]
 def plans(program, *inputs):
     """The plans of a program after a call."""
     program(*inputs)
-    return [plan for plan, _ in program._plans.values()]
+    return program.plans
 
 
 def in_place(program, *inputs):
@@ -366,7 +367,7 @@ def test_machine_code_reads_views_and_serves_all_iterations_of_a_loop():
         pytest.skip("llvmlite is not installed")
     (plan,) = plans(program, *recording.inputs)
     regions = [step for step in plan.bound if isinstance(step, RegionStep)]
-    assert len(regions) == 16 and plan._entries.keys() == set(regions)
+    assert len(regions) == 16 and plan.tier_up.entries.keys() == set(regions)
     kernels = {id(each) for step in regions for each in step.native.compiled_kernels.values()}
     assert len(kernels) <= 4
     agree(recording.graph, *recording.inputs)

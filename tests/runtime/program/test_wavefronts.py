@@ -46,7 +46,7 @@ def program_of(function: Function, *arrays: np.ndarray, **options: Any) -> Progr
 
 def wavefronts(program: Program, *arrays: np.ndarray) -> list[WavefrontStep]:
     program(*arrays)
-    (plan,) = [plan for plan, _ in program._plans.values()]
+    (plan,) = program.plans
     return [step for step in plan.fused if isinstance(step, WavefrontStep)]
 
 

@@ -1,10 +1,12 @@
-"""The fusion of products of many matrices with the regions around them: see batches.py."""
+"""The fusion of steps that share rows or matrices: see runtime/program/phases.py and batches.py."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Sequence
 from typing import TypeAlias, TypeGuard
+
+import numpy as np
 
 from graphir.runtime.program.batches import (
     MOVES,
@@ -17,13 +19,112 @@ from graphir.runtime.program.batches import (
     moved_axes,
     multiplies_vector,
 )
+from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.cutting import VIEWS
-from graphir.runtime.program.phases import PhasesStep
-from graphir.runtime.program.rewrites.ownership import RESHAPES
-from graphir.runtime.program.rewrites.phases import fuse_phases, shapes_of
-from graphir.runtime.program.steps import CallStep, RegionStep, Step
+from graphir.runtime.program.phases import PhasesStep, Space, is_as
+from graphir.runtime.program.region_steps import RegionStep
+from graphir.runtime.program.rewrites.updates import RESHAPES
+from graphir.runtime.program.steps import CallStep, Step, is_view
 
 AnyStep: TypeAlias = "Step | PhasesStep | BatchStep"
+
+
+def fuse_phases(steps: Sequence[AnyStep], exit_cells: Collection[int]) -> list[AnyStep]:
+    """Return the steps with regions over the same rows as one step, in an order that computes all.
+
+    A plan with updates in place keeps its order, and so its steps. `exit_cells` are the cells of
+    the outputs.
+    """
+    for number, step in enumerate(steps):
+        if not isinstance(step, RegionStep) or not step.size or not step.rows:
+            continue
+        if step.trees or step.stores:
+            continue
+        if fusion := _PhaseFusion(steps, number).fuse(exit_cells):
+            return fusion
+    return list(steps)
+
+
+class _PhaseFusion:
+    """The regions that can run together with a region of rows, and the steps around them.
+
+    `before` are the steps that depend on none of the members. `after` are the other steps; none of
+    the members depends on them.
+    """
+
+    def __init__(self, steps: Sequence[AnyStep], seed: int) -> None:
+        region = steps[seed]
+        assert isinstance(region, RegionStep)
+        self.space = Space(region.shape, region.axes)
+        self.members, self._operands = [region], set(region.reads)
+        self.before, self.after = [*steps[:seed]], list[AnyStep]()
+        self._shapes = region.result_shapes
+        self._views: dict[int, tuple[int, AnyStep]] = {}
+        late: set[int] = set()
+        for step in steps[seed + 1 :]:
+            if not late.isdisjoint(step.reads):
+                late.update(step.results)
+                self.after.append(step)
+            elif isinstance(step, RegionStep) and self._takes(step):
+                self.members.append(step)
+                self._operands.update(step.reads)
+                self._shapes |= step.result_shapes
+            elif self._shapes.keys().isdisjoint(step.reads):
+                self.before.append(step)
+            elif view := self._viewed(step):
+                self._views[view[1]] = self._views.get(view[0], view)[0], step
+                self._shapes[view[1]] = step.shape
+            else:
+                late.update(step.results)
+                self.after.append(step)
+
+    def _takes(self, step: RegionStep) -> bool:
+        """Whether a region can be a phase: it has the rows, or one value for each row."""
+        space, is_whole = self.space, step.shape == self.space.shape
+        if step.stores or step.is_reshaped or step.trees:
+            return False
+        if step.axes not in (0, space.axes) if is_whole else step.rows or step.size != space.rows:
+            return False
+        if self._operands.isdisjoint(step.reads) and self._shapes.keys().isdisjoint(step.reads):
+            return False
+        if any(cell in self._shapes for rows in step.rows for cell in rows.others):
+            return False
+        return all(
+            is_as(own, self._shapes[cell])
+            and is_as(own, step.shape if math.prod(own) == step.size else space.row_shape)
+            for symbol in step.body.inputs
+            if (cell := step.cells[symbol.index]) in self._shapes
+            and (own := step.operand_shape(symbol))
+        )
+
+    def _viewed(self, step: AnyStep) -> tuple[int, int] | None:
+        """Return the cell that a view views, and its own; the view has one value for each row."""
+        if not is_view(step):
+            return None
+        cell, count = step.reads[0], self.space.rows
+        shape = self._shapes[cell]
+        if math.prod(shape) != count or math.prod(step.shape) != count:
+            return None
+        rows = np.arange(count)
+        in_order = np.array_equal(np.asarray(step.call(rows.reshape(shape))).reshape(-1), rows)
+        return (cell, step.write) if in_order else None
+
+    def fuse(self, exit_cells: Collection[int]) -> list[AnyStep] | None:
+        """Return all steps, the members as one; None unless that saves passes over memory."""
+        if sum(step.shape == self.space.shape for step in self.members) < 2:
+            return None
+        cells = {*exit_cells, *[cell for step in self.after for cell in step.reads]}
+        views: list[AnyStep] = []
+        for cell, (_, view) in reversed(self._views.items()):
+            if cell in cells:
+                views.insert(0, view)
+                cells.update(view.reads)
+        aliases = {cell: source for cell, (source, _) in self._views.items()}
+        step = PhasesStep(self.members, self.space, aliases, cells)
+        if step.bytes <= COST.CACHE or step.block_rows == 0:
+            return None
+        before = fuse_phases(self.before, {*cells, *step.reads})
+        return [*before, step, *views, *fuse_phases(self.after, exit_cells)]
 
 
 def fuse_batches(steps: Sequence[Step], exit_cells: Collection[int]) -> list[AnyStep]:
@@ -33,12 +134,12 @@ def fuse_batches(steps: Sequence[Step], exit_cells: Collection[int]) -> list[Any
     """
     for number, step in enumerate(steps):
         is_seed = is_product(step) and batch_axes(step) > 0 and math.prod(step.shape)
-        if is_seed and (fusion := _Fusion(steps, number).fuse(exit_cells)):
+        if is_seed and (fusion := _BatchFusion(steps, number).fuse(exit_cells)):
             return fusion
     return list(steps)
 
 
-class _Fusion:
+class _BatchFusion:
     """The members of a batch around the product with number `seed`, and the steps around them.
 
     `before` are the steps that depend on none of the members. `after` are the other steps; none of
@@ -90,7 +191,7 @@ class _Fusion:
                 return False
             axes[cell] = (*own,)
         self._axes |= axes
-        self._inside |= shapes_of(step)
+        self._inside |= step.result_shapes
         self.members.insert(0 if first else len(self.members), step)
         if isinstance(step, CallStep) and not is_product(step):
             self._views[step.write] = step
@@ -129,9 +230,9 @@ class _Fusion:
 
     def _adds_producer(self, step: Step) -> bool:
         """Add a region, or a view of a region's result, whose matrices the members take apart."""
-        depth, shapes = len(self.lead), shapes_of(step)
-        whole: Axes = tuple([k if n > 1 else None for k, n in enumerate(self.lead)])
-        if any(self._axes.get(cell, whole)[:depth] != whole for cell in shapes):
+        depth, shapes = len(self.lead), step.result_shapes
+        axes: Axes = tuple([k if n > 1 else None for k, n in enumerate(self.lead)])
+        if any(self._axes.get(cell, axes)[:depth] != axes for cell in shapes):
             return False
         if is_product(step) or any(shape[:depth] != self.lead for shape in shapes.values()):
             return False
@@ -146,8 +247,8 @@ class _Fusion:
     def _views_region(self, step: Step) -> bool:
         """Whether a step views the result of a region that no other step reads."""
         cells = set(step.reads)
-        sources = [each for each in self._early if not cells.isdisjoint(each.results)]
-        readers = [each for each in self._early if not cells.isdisjoint(each.reads)]
+        sources = [other for other in self._early if not cells.isdisjoint(other.results)]
+        readers = [other for other in self._early if not cells.isdisjoint(other.reads)]
         is_region = len(sources) == 1 and isinstance(sources[0], RegionStep)
         return is_region and readers == [step] and self._is_member(sources[0])
 

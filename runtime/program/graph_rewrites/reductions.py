@@ -1,13 +1,20 @@
-"""Reductions over short last axes, element by element: the array with that axis never exists.
+"""Reductions in the forms that regions compute: by groups of axes, by elements of short axes.
 
-`((a[:, None] - b[None]) ** 2).sum(-1)` of points in space has a row of three elements for each
-pair of points. The pass writes the elementwise ops once for each of the three elements, on arrays
+`split_reductions` makes two of a reduction of last axes and of others, as `mean(axis=(0, 2, 3))`:
+rows of neighbouring elements, and then outer axes. NumPy adds such floats in the same order, the
+elements of each row pairwise, and the sums of rows in sequence.
+
+`recompute_cheap_values` lets ops after a reduction over outer axes recompute its cheap operands. In
+(x - m) / std(x - m, axis=0) the reduction comes before the division. A difference that both read
+would pass through memory, whereas x lies there anyway, so each part computes a difference itself.
+
+`split_short_axes` takes reductions of short last axes apart: the array with that axis never exists.
+`((a[:, None] - b[None]) ** 2).sum(-1)` of points in space has a row of three elements for each pair
+of points. The pass writes the elementwise ops once for each of the three elements, on arrays
 without the axis, and adds the results: a region then runs over the long axes. A sum over another
-axis of such an array becomes a sum over the first axis of each element.
-
-The order of additions is NumPy's: rows of fewer than eight elements in sequence, longer rows
-pairwise, and the elements of an outer axis in sequence for each result. The other reductions have
-the same result in any order.
+axis of such an array becomes a sum over the first axis of each element. The order of additions is
+NumPy's: rows of fewer than eight elements in sequence, longer rows pairwise, and the elements of an
+outer axis in sequence for each result. The other reductions have the same result in any order.
 """
 
 from __future__ import annotations
@@ -22,7 +29,8 @@ import numpy as np
 from graphir import DType, Graph, Op, Symbol, TensorType, ops
 from graphir.passes.rewriter import Rewriter
 from graphir.runtime.program.cost_model import COST
-from graphir.runtime.program.cutting import source_of
+from graphir.runtime.program.cutting import row_axes, source_of
+from graphir.runtime.program.rows import sums_by_halves
 
 SHORT = range(2, 9)
 """The sizes of a short axis of any reduction: whole_programs, n_body_forces."""
@@ -51,9 +59,9 @@ def split_short_axes(graph: Graph) -> Graph:
     if not any(_is_short(symbol) for symbol in graph.symbols) or not adds_in_sequence():
         return graph
     inner = _inner_symbols(graph)
-    apart, splitter = inner | _arrays(graph), _Splitter(graph, inner)
+    split_values, splitter = inner | _arrays(graph), _Splitter(graph, inner)
     for symbol in graph.symbols:
-        if _is_short(symbol) and symbol.args[0].index in apart:
+        if _is_short(symbol) and symbol.args[0].index in split_values:
             splitter.split(symbol)
         else:
             splitter.copy(symbol)
@@ -85,16 +93,16 @@ def _pairwise(add: Callable[[Any, Any], Any], element: Callable[[int], Any], cou
     after the last whole eight follow in sequence. `element` is called in an order that leaves few
     elements live.
     """
-    whole = count // LANES * LANES
+    end = count // LANES * LANES
 
     def lanes(first: int, number: int) -> Any:
         if number == 1:
-            return functools.reduce(add, map(element, range(first, whole, LANES)))
+            return functools.reduce(add, map(element, range(first, end, LANES)))
         half = number // 2
         return add(lanes(first, half), lanes(first + half, half))
 
-    rest = map(element, range(whole, count))
-    return functools.reduce(add, rest, lanes(0, LANES)) if whole else functools.reduce(add, rest)
+    rest = map(element, range(end, count))
+    return functools.reduce(add, rest, lanes(0, LANES)) if end else functools.reduce(add, rest)
 
 
 def _is_short(symbol: Symbol) -> bool:
@@ -153,12 +161,12 @@ def _may_be_inner(symbol: Symbol) -> bool:
         return True
     if size not in ROWS or not (symbol.op.cheap or symbol.op is ops.cast):
         return False
-    is_large = math.prod([each for each in outer if isinstance(each, int)]) >= COST.SPLIT_ROWS
+    is_large = math.prod([size for size in outer if isinstance(size, int)]) >= COST.SPLIT_ROWS
     is_whole = any(
         source.shape == symbol.shape and source.op.kind not in _ELEMENTWISE
         for source in map(source_of, symbol.args)
     )
-    return not is_whole and (is_large or not all(isinstance(each, int) for each in outer))
+    return not is_whole and (is_large or not all(isinstance(size, int) for size in outer))
 
 
 def _inner_symbols(graph: Graph) -> set[int]:
@@ -227,7 +235,7 @@ class _Splitter(Rewriter):
                 order = axis, operand.rank - 1
                 elements = [self._element(operand, k, order) for k in range(count)]
                 add: Callable[..., Symbol] = symbol.op
-                sums = [add(each, axis=(0,)) for each in elements]
+                sums = [add(element, axis=(0,)) for element in elements]
                 result = ops.stack(sums, axis=sums[0].rank)
             if result.shape != symbol.shape:
                 result = ops.reshape(result, shape=symbol.shape)
@@ -265,11 +273,11 @@ class _Splitter(Rewriter):
 
     def _sliced(self, symbol: Symbol, k: int) -> Symbol:
         """Return an element of a value in memory, as a view."""
-        whole, outer = self.values[symbol.index], symbol.shape[:-1]
+        row, outer = self.values[symbol.index], symbol.shape[:-1]
         if symbol.shape[-1] != 1:
             start, stop = (*[0] * len(outer), k), (*outer, k + 1)
-            whole = ops.slice(whole, start=start, stop=stop, step=(1,) * symbol.rank)
-        return ops.reshape(whole, shape=outer)
+            row = ops.slice(row, start=start, stop=stop, step=(1,) * symbol.rank)
+        return ops.reshape(row, shape=outer)
 
 
 def _reordered(x: Symbol, first: int, rank: int) -> Symbol:
@@ -335,3 +343,122 @@ _REDUCTIONS: Mapping[Op, Callable[[Symbol, Element, int], Symbol]] = {
     **dict.fromkeys((ops.argmax, ops.argmin), _place),
 }
 """The reductions that the pass takes apart, as functions of the reduction and a row's elements."""
+
+
+_SUMS = (ops.sum, ops.mean)
+_IN_ANY_ORDER = (ops.max, ops.min, ops.any, ops.all)
+
+_EXACT_COUNT = 1 << 24
+"""The most elements whose number float32 has, with all lower ones; NumPy divides in float64."""
+
+
+def has_exact_count(symbol: Symbol) -> bool:
+    """Whether a float32 is the number of elements that a reduction joins to each result."""
+    sizes: list[Any] = [symbol.args[0].shape[axis] for axis in symbol.attrs["axis"]]
+    return all(isinstance(size, int) for size in sizes) and math.prod(sizes) <= _EXACT_COUNT
+
+
+def split_reductions(graph: Graph) -> Graph:
+    """Return the lowered graph with each such reduction as two; the results keep their bits."""
+    axes = {symbol.index: both for symbol in graph.symbols if (both := _axis_groups(symbol))}
+    if not axes:
+        return graph
+    rewriter = Rewriter(graph)
+    for symbol in graph.symbols:
+        if symbol.index not in axes:
+            rewriter.copy(symbol)
+            continue
+        op = ops.sum if symbol.op is ops.mean else symbol.op
+        with rewriter.new.at(symbol.location):
+            result = rewriter.values[symbol.args[0].index]
+            for group in axes[symbol.index]:
+                result = op(result, axis=tuple(group), keepdims=True)
+            if symbol.op is ops.mean:
+                sizes: list[Any] = [symbol.args[0].shape[i] for i in symbol.attrs["axis"]]
+                result = ops.divide(result, rewriter.new.constant(math.prod(sizes), symbol.dtype))
+            if result.shape != symbol.shape:
+                result = ops.reshape(result, shape=symbol.shape)
+        rewriter.replace(result)
+    return rewriter.finish()
+
+
+def _axis_groups(symbol: Symbol) -> tuple[Sequence[int], Sequence[int]] | None:
+    """Return the last axes of a reduction and its other axes; None if it has not both."""
+    if symbol.op not in (*_SUMS, *_IN_ANY_ORDER) or not symbol.attrs["axis"]:
+        return None
+    axes: Sequence[int] = symbol.attrs["axis"]
+    sizes: Sequence[Any] = symbol.args[0].shape
+    if not all(isinstance(size, int) and size for size in sizes):
+        return None
+    if symbol.op in _SUMS and not _adds_alike(symbol):
+        return None
+    last = len(sizes)
+    while last and (last - 1 in axes or sizes[last - 1] == 1):
+        last -= 1
+    tail, head = [i for i in axes if i >= last], [i for i in axes if i < last]
+    is_several = [any(sizes[i] != 1 for i in group) for group in (tail, head)]
+    return (tail, head) if all(is_several) else None
+
+
+def _adds_alike(symbol: Symbol) -> bool:
+    """Whether a sum or mean has the same bits as the sum of sums."""
+    operand = symbol.args[0]
+    if operand.dtype is not symbol.dtype or operand.dtype.is_complex:
+        return False
+    if not operand.dtype.is_float:
+        return True
+    is_exact = symbol.op is ops.sum or has_exact_count(symbol)
+    return is_exact and operand.dtype.storage.char in "fd" and sums_by_halves()
+
+
+def recompute_cheap_values(graph: Graph) -> Graph:
+    """Return the lowered graph with a second symbol for each such value, which later ops read."""
+    outputs = {symbol.index for symbol in graph.outputs}
+    bits = dict[int, int]()
+    for symbol in graph.symbols:
+        if symbol.index not in outputs and _is_cheap(symbol):
+            bits[symbol.index] = 1 << len(bits)
+    if not bits or not any(map(_reduces_outer_axes, graph.symbols)):
+        return graph
+    # By symbol, as sets of bits: the values it computes with, and those that it reads as reduced.
+    inside, reduced = list[int](), list[int]()
+    rewriter, again = Rewriter(graph), dict[int, Symbol]()
+    for symbol in graph.symbols:
+        before = after = 0
+        for arg in symbol.args:
+            before |= inside[arg.index]
+            after |= reduced[arg.index]
+        for arg in symbol.args:
+            if bits.get(arg.index, 0) & after and arg.index not in again:
+                again[arg.index] = rewriter.values[arg.index] = _copied(rewriter, arg)
+        rewriter.copy(symbol)
+        if _reduces_outer_axes(symbol):
+            after |= before
+        is_elementwise = symbol.op.kind == "elementwise"
+        inside.append((before if is_elementwise else 0) | bits.get(symbol.index, 0))
+        reduced.append(after)
+    rewriter.changed |= bool(again)
+    return rewriter.finish()
+
+
+def _copied(rewriter: Rewriter, symbol: Symbol) -> Symbol:
+    """Emit a symbol once more."""
+    args = [rewriter.values[arg.index] for arg in symbol.args]
+    with rewriter.new.at(symbol.location):
+        return rewriter.new.apply(symbol.op, args, symbol.attrs)
+
+
+def _is_cheap(symbol: Symbol) -> bool:
+    """Whether a large value follows from one array in memory, and small ones, by a cheap op."""
+    if symbol.op.kind != "elementwise" or not symbol.op.cheap:
+        return False
+    sizes = [size for size in symbol.shape if isinstance(size, int)]
+    is_large = math.prod(sizes) * symbol.dtype.storage.itemsize > COST.CACHE
+    if len(sizes) < symbol.rank or not is_large:
+        return False
+    large = [arg for arg in symbol.args if arg.shape == symbol.shape]
+    return len(large) == 1 and large[0].op.kind != "elementwise"
+
+
+def _reduces_outer_axes(symbol: Symbol) -> bool:
+    return symbol.op.kind == "reduction" and not row_axes(symbol)

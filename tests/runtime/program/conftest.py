@@ -1,0 +1,13 @@
+"""All programs of these tests verify their graph and their steps after each pass of the planner."""
+
+from __future__ import annotations
+
+import pytest
+
+from graphir.runtime.program.planning import plan_for_native, plan_for_numpy
+
+
+@pytest.fixture(autouse=True)
+def verify_each_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    for pipeline in (plan_for_numpy, plan_for_native):
+        monkeypatch.setattr(pipeline, "verify_each", True)
