@@ -10,8 +10,8 @@ from typing import Any, cast
 
 from graphir import Graph, TensorType
 from graphir.passes import CastReport, cast_report
-from graphir.runtime.cli.draws import Draws
 from graphir.runtime.cli.graphs import BY_INPUT, ProgramCall, load_call, load_graph
+from graphir.runtime.cli.inputs import Draws
 from graphir.runtime.cli.programs import require_arguments
 from graphir.runtime.recording import record
 from graphir.runtime.recording.blocks import Script

@@ -15,7 +15,7 @@ from graphir.passes.analysis.casts import fixes
 from graphir.passes.analysis.casts.conversion import CastConversion, Kind, StepLoss
 from graphir.passes.analysis.casts.loss_fixes import measured_fix
 from graphir.passes.analysis.casts.measured import Measured
-from graphir.passes.analysis.casts.others import others
+from graphir.passes.analysis.casts.other_rules import others
 from graphir.passes.analysis.casts.widening import demanding
 from graphir.passes.analysis.expressions import Expression
 

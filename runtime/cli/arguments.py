@@ -1,24 +1,22 @@
-"""The shared arguments of commands on graphs: the program, the output file, the exit status."""
+"""The shared arguments of commands: the program, rule sets, the output, the exit status."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Callable, Iterable
+from enum import IntEnum
 from pathlib import Path
 from traceback import StackSummary, TracebackException
 from types import TracebackType
 from typing import Any
 
-from graphir import ExecutionError, GraphError
+from graphir import ExecutionError, GraphError, PromotionRules, rules
 from graphir.passes import CastReport
-from graphir.passes.analysis.policies.gate import forbidden_rows, gate_word
-from graphir.passes.analysis.policies.patterns import policy_word
-from graphir.passes.reports import words
-from graphir.passes.reports.fitting import on_screen
+from graphir.passes.analysis.policies.patterns import forbidden_rows, gate_word, policy_word
+from graphir.passes.reports import phrases
+from graphir.passes.reports.terminal import on_screen
 from graphir.runtime.cli.inputs import add_inputs, path
-from graphir.runtime.cli.rule_sets import add_rule_set
-from graphir.runtime.cli.statuses import Status
 from graphir.runtime.recording.sites import is_call_site
 from graphir.runtime.sources.libraries import INSTALLED, PROJECT
 from graphir.text.atomic_files import replace_file
@@ -230,8 +228,69 @@ def gate_status(finds: bool, report: CastReport | None, unseen: str, gate: str) 
         return Status.FINE
     sys.stdout.flush()  # the report stands before the message where both go to one pipe
     print(
-        f"graphir: {gate}: status {Status.UNSEEN:d}, since {words.unseen(report)[0]}; "
+        f"graphir: {gate}: status {Status.UNSEEN:d}, since {phrases.unseen(report)[0]}; "
         "--unseen pass lets that pass",
         file=sys.stderr,
     )
     return Status.UNSEEN
+
+
+class RulesFile:
+    """A JSON file of a lattice whose joins are a rule set; the command reads it when it runs.
+
+    The deferred read makes an invalid file an error of the command (status 3), not of its usage
+    (status 2).
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def read(self) -> PromotionRules:
+        """Register and return the rule set; raise GraphError for an invalid file."""
+        return rules(PromotionRules.from_lattice(self.path))
+
+
+def rule_set(text: str) -> PromotionRules | RulesFile:
+    """Return the rule set that an argument names, or the RulesFile for a .json path."""
+    try:
+        return PromotionRules.find(text)
+    except GraphError as error:
+        if Path(text).suffix == ".json":
+            return RulesFile(text)
+        raise argparse.ArgumentTypeError(f"{error}; or name a JSON file of a lattice") from None
+
+
+def add_rule_set(command: Any, default: str | None = "max", what: str = "a rule set") -> None:
+    """Add the option --rules to a command."""
+    command.add_argument(
+        "--rules",
+        type=rule_set,
+        default=default,
+        metavar="RULES",
+        help=f"{what}: a name that `graphir rules` lists, or a JSON file of a lattice",
+    )
+
+
+def read_rule_files(arguments: argparse.Namespace) -> None:
+    """Replace each RulesFile among the parsed arguments by the rule set in the file."""
+    for name, value in vars(arguments).items():
+        if isinstance(value, RulesFile):
+            setattr(arguments, name, value.read())
+
+
+class Status(IntEnum):
+    """The exit status of a command; docs/commands.md has the table that users read."""
+
+    FINE = 0
+    FINDINGS = 1
+    """What the command was asked to check does not hold: a difference, a broken law, a cast."""
+    USAGE = 2
+    """The arguments do not parse."""
+    REFUSED = 3
+    """No answer: graphir refused the input, or the user's program raised."""
+    UNSEEN = 3
+    """No answer to --fail-on: nothing was found, and a part of the program was not seen."""
+    DEFECT = 4
+    """An error of graphir itself, with its traceback."""
+    INTERRUPTED = 130
+    """The status that shells give for SIGINT."""

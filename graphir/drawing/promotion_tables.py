@@ -11,8 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from graphir.drawing.lattice_svg import FAMILY, escaped
-from graphir.drawing.marks import ACCENT
+from graphir.drawing.svg import ACCENT, FAMILY, escaped
 from graphir.dtypes import DType
 from graphir.promotion.rules import PromotionRules
 from graphir.rule_reports.tables import (
@@ -100,14 +99,13 @@ def grid_svg(
 
 
 def _cells(rows: Sequence[Sequence[TableCell | None]], edges: Sequence[int], top: int) -> list[str]:
-    """Return the cells: fills, texts and dashes by kind of loss, then lines between and frames."""
-    fills: dict[Loss, str] = dict.fromkeys(COLORS, "")
-    texts = fills.copy()
-    dashes = frames = ""
-    spans = [*pairwise(edges)]
+    """Return the cells: boxes and texts of each kind of loss, dashes, lines, then frames."""
+    boxes, texts, frames, dashes = dict.fromkeys(COLORS, ""), dict.fromkeys(COLORS, ""), "", ""
     for i, row in enumerate(rows):
         y = top + ROW * i
-        cells = [(x, end, cell) for (x, end), cell in zip(spans, row, strict=True) if cell]
+        cells = [
+            (x, end, cell) for (x, end), cell in zip(pairwise(edges), row, strict=True) if cell
+        ]
         for x, end, cell in cells:
             center = (x + end) // 2
             if cell.loss == "raises":
@@ -115,24 +113,20 @@ def _cells(rows: Sequence[Sequence[TableCell | None]], edges: Sequence[int], top
             else:
                 texts[cell.loss] += _text(center, y, cell.text)
             frames += _box(x + 2, y + 2, end - x - 4, ROW - 4) if cell.unlike else ""
-        for loss in COLORS:
-            fills[loss] += _runs([(x, end) for x, end, cell in cells if cell.loss == loss], y)
+        for loss in COLORS:  # cells that touch share a box
+            spans = [(x, end) for x, end, cell in cells if cell.loss == loss]
+            starts, ends = {x for x, _ in spans}, {end for _, end in spans}
+            for x, end in zip(sorted(starts - ends), sorted(ends - starts), strict=True):
+                boxes[loss] += _box(x, y, end - x, ROW)
     lines = "".join(f"M{x} {top}v{ROW * len(rows)}" for x in edges)
     lines += "".join(f"M{edges[0]} {top + ROW * i}H{edges[-1]}" for i in range(len(rows)))
     return [
-        *(_path(COLORS[loss], fill) for loss, fill in fills.items() if fill),
-        *(f"<g{_STYLES[loss]}>{text}</g>" for loss, text in texts.items() if text),
+        *(_path(COLORS[loss], path) for loss, path in boxes.items() if path),
+        *(f"<g{_STYLES.get(loss, '')}>{text}</g>" for loss, text in texts.items() if text),
         f'<path stroke="#555" d="{dashes}"/>',
         f'<path stroke="#fff" d="{lines}"/>',
         *([_path("none", frames)] if frames else []),
     ]
-
-
-def _runs(spans: Sequence[tuple[int, int]], y: int) -> str:
-    """Return boxes of a row: cells that touch share one."""
-    starts, ends = {x for x, _ in spans}, {end for _, end in spans}
-    runs = zip(sorted(starts - ends), sorted(ends - starts), strict=True)
-    return "".join(_box(x, y, end - x, ROW) for x, end in runs)
 
 
 def _legend(legend: Mapping[Loss, str], frames: Iterable[str], y: int) -> tuple[list[str], int]:
@@ -171,4 +165,4 @@ def _upwards(x: float, y: float, text: str) -> str:
     return f'<text transform="{place}" text-anchor="start">{escaped(text)}</text>'
 
 
-_STYLES = {"exact": "", "loses": ' font-style="italic"'}
+_STYLES: dict[Loss, str] = {"loses": ' font-style="italic"'}

@@ -156,59 +156,44 @@ class _Queue:
 
     def __init__(self, needs: list[list[int]], keys: Sequence[_Key]) -> None:
         self._keys = keys
-        self._waiting = [len(each) for each in needs]
+        self._waiting = list(map(len, needs))
         self._users: list[list[int]] = [[] for _ in needs]
         self._foreign = dict.fromkeys(keys, 0)  # how many operands of other keys each key awaits
-        self._ready: dict[_Key, list[int]] = {key: [] for key in keys}
-        self._open: list[tuple[int, _Key]] = []  # keys that wait for no other key
-        self._some: list[tuple[int, _Key]] = []  # keys with a symbol that is ready
-        self._key: _Key = ()
-        for at, each in enumerate(needs):
-            for need in each:
+        self._ready: dict[_Key, list[int]] = {key: [] for key in (*keys, ())}
+        self._candidates: list[tuple[bool, int, _Key]] = []  # keys that wait for no other key first
+        for at, operands in enumerate(needs):
+            for need in operands:
                 self._users[need].append(at)
                 self._foreign[keys[at]] += keys[need] != keys[at]
-            if not each:
+        for at, operands in enumerate(needs):
+            if not operands:
                 self._make_ready(at)
-        for at, key in self._some:
-            if key and not self._foreign[key]:
-                heappush(self._open, (at, key))
 
     def __iter__(self) -> Iterator[int]:
+        key: _Key = ()
         for _ in self._keys:
-            at = self._next()
+            if not self._ready[key]:
+                key = ()
+            while not self._ready[key]:
+                _, _, key = heappop(self._candidates)
+            at = heappop(self._ready[key])
             yield at
             self._release(at)
 
     def _make_ready(self, at: int) -> None:
         key = self._keys[at]
-        if not self._ready[key]:
-            heappush(self._some, (at, key))
+        heappush(self._candidates, (self._foreign[key] > 0, at, key))
         heappush(self._ready[key], at)
 
-    def _next(self) -> int:
-        ready = self._ready
-        if not ready.get(self._key):
-            self._key = () if ready.get(()) else self._another()
-        return heappop(ready[self._key])
-
-    def _another(self) -> _Key:
-        """Return a key with a ready symbol, preferably a key that waits for no other key."""
-        while True:
-            _, key = heappop(self._open or self._some)
-            if self._ready[key]:
-                return key
-
     def _release(self, at: int) -> None:
-        key = self._keys[at]
         for user in self._users[at]:
-            other = self._keys[user]
+            key = self._keys[user]
             self._waiting[user] -= 1
+            self._foreign[key] -= key != self._keys[at]
             if not self._waiting[user]:
                 self._make_ready(user)
-            if other != key:
-                self._foreign[other] -= 1
-                if other and not self._foreign[other]:
-                    heappush(self._open, (user, other))
+            elif not self._foreign[key] and key != self._keys[at]:
+                heappush(self._candidates, (False, user, key))
 
 
 # -- pieces

@@ -4,64 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from graphir.drawing.graphs.diagram import Cluster, Diagram, Item, Look, NodeBox
-from graphir.drawing.graphs.shades import shade
+from graphir.drawing.diagram import Cluster, Diagram, Item, Look, NodeBox
+from graphir.drawing.svg import ACCENT, DASHES, shade
 from graphir.location import CastKind
 
-_DOT_SHAPES: dict[Look, tuple[str, str]] = {
-    "input": ("oval", ""),
-    "constant": ("box", ""),
-    "op": ("box", "rounded"),
-    "cast": ("hexagon", ""),
-    "fold": ("box3d", ""),
-    "output": ("oval", ""),
+_DOT_SHAPES: dict[Look, str] = {
+    "input": "oval",
+    "cast": "hexagon",
+    "fold": "box3d",
+    "output": "oval",
 }
-_DOT_DASHES: dict[CastKind | None, str] = {
-    "implicit": "dashed",
-    "assignment": "dashed,bold",
-    "legalization": "dotted",
-    "autocast": "dashed",
-    "exporter": "dashed",
-}
-
 _MERMAID_SHAPES: dict[Look, tuple[str, str]] = {
     "input": ("([", "])"),
-    "constant": ("[", "]"),
     "op": ("(", ")"),
     "cast": ("{{", "}}"),
     "fold": ("[[", "]]"),
     "output": ("([", "])"),
 }
-_MERMAID_DASHES: dict[CastKind | None, str] = {
-    "implicit": ",stroke-dasharray:6 3",
-    "assignment": ",stroke-dasharray:6 2 2 2",
-    "legalization": ",stroke-dasharray:2 3",
-    "autocast": ",stroke-dasharray:4 2",
-    "exporter": ",stroke-dasharray:4 2",
-}
-
-
-# -- DOT
 
 
 def dot(diagram: Diagram) -> str:
-    """Return a DOT digraph that grows downwards, with titles as tooltips."""
+    """Return a DOT digraph, with titles as tooltips; the nodes of a lattice have their names."""
     lines = [
         f"digraph {_quote(diagram.title)} {{",
+        f"  rankdir={'BT' if diagram.is_lattice else 'TB'};",
         '  node [fontname="monospace", fontsize=11, style=filled];',
         '  graph [fontname="monospace", fontsize=11, labeljust=l, style="rounded,filled"];',
         *_dot_items(diagram, diagram.items, ""),
     ]
     for (a, b), title in diagram.links.items():
-        lines.append(f"  n{a} -> n{b} [tooltip={_quote(title)}];")
+        style = f', color="{ACCENT}", penwidth=3' if (a, b) in diagram.marked else ""
+        ends = f"{_dot_name(diagram, a)} -> {_dot_name(diagram, b)}"
+        lines.append(f"  {ends} [tooltip={_quote(title)}{style}];")
     return "\n".join([*lines, "}"])
+
+
+def _dot_name(diagram: Diagram, box: int) -> str:
+    return _quote(diagram.boxes[box].lines[0]) if diagram.is_lattice else f"n{box}"
 
 
 def _dot_items(diagram: Diagram, items: Sequence[Item], path: str) -> Iterator[str]:
     space = "  " * (path.count("_") + 1)
     for i, item in enumerate(items):
         if not isinstance(item, Cluster):
-            yield f"{space}n{item} [{_dot_box(diagram.boxes[item])}];"
+            yield f"{space}{_dot_name(diagram, item)} [{_dot_box(diagram.boxes[item])}];"
             continue
         yield f"{space}subgraph cluster{path}_{i} {{"
         yield f"{space}  label={_quote(item.name)}; tooltip={_quote(item.path)};"
@@ -71,13 +57,19 @@ def _dot_items(diagram: Diagram, items: Sequence[Item], path: str) -> Iterator[s
 
 
 def _dot_box(box: NodeBox) -> str:
-    shape, corners = _DOT_SHAPES[box.look]
-    fill, stroke = shade(box)[1]
-    style = ",".join(filter(None, ("filled", corners, _DOT_DASHES.get(box.kind))))
+    _, (fill, stroke) = shade(box)
+    dashes = ",dotted" if box.kind == "legalization" else ",dashed" * bool(_dashes(box.kind))
+    style = f"filled{',rounded' * (box.look == 'op')}{dashes}{',bold' * (box.kind == 'assignment')}"
+    mark = {"marked": ", penwidth=2", "join": ", fontcolor=white"}.get(box.look, "")
     return (
         f"label={_quote(chr(10).join(box.lines))}, tooltip={_quote(box.title)}, "
-        f'shape={shape}, style="{style}", fillcolor="{fill}", color="{stroke}"'
+        f'shape={_DOT_SHAPES.get(box.look, "box")}, style="{style}", '
+        f'fillcolor="{fill}", color="{stroke}"{mark}'
     )
+
+
+def _dashes(kind: CastKind | None) -> str:
+    return DASHES[kind] if kind else ""
 
 
 def _quote(text: str) -> str:
@@ -87,22 +79,24 @@ def _quote(text: str) -> str:
     return f'"{text}"'
 
 
-# -- Mermaid
-
-
 def mermaid(diagram: Diagram) -> str:
-    """Return a Mermaid flowchart of a diagram that grows downwards."""
-    lines = ["flowchart TB", *_mermaid_items(diagram, diagram.items, "")]
+    """Return a Mermaid flowchart of a diagram."""
+    direction = "BT" if diagram.is_lattice else "TB"
+    lines = [f"flowchart {direction}", *_mermaid_items(diagram, diagram.items, "")]
     lines += [f"  n{a} --> n{b}" for a, b in diagram.links]
     classes: dict[tuple[str, CastKind | None], list[int]] = {}
     for i, box in enumerate(diagram.boxes):
         classes.setdefault((shade(box)[0], box.kind), []).append(i)
     for (name, kind), numbers in classes.items():
         fill, stroke = shade(diagram.boxes[numbers[0]])[1]
-        style = f"fill:{fill},stroke:{stroke},color:#212529{_MERMAID_DASHES.get(kind, '')}"
+        ink = "#ffffff" if name == "join" else "#212529"
+        dashes = f",stroke-dasharray:{dash}" if (dash := _dashes(kind)) else ""
+        style = f"fill:{fill},stroke:{stroke},color:{ink}{dashes}"
         label = f"{name}_{kind or 'op'}"
         lines.append(f"  classDef {label} {style}")
         lines.append(f"  class {','.join(f'n{i}' for i in numbers)} {label}")
+    if numbers := [str(i) for i, ends in enumerate(diagram.links) if ends in diagram.marked]:
+        lines.append(f"  linkStyle {','.join(numbers)} stroke:{ACCENT},stroke-width:3px")
     return "\n".join(lines)
 
 
@@ -115,16 +109,14 @@ def _mermaid_items(diagram: Diagram, items: Sequence[Item], path: str) -> Iterat
             yield f"{space}end"
         else:
             box = diagram.boxes[item]
-            left, right = _MERMAID_SHAPES[box.look]
+            left, right = _MERMAID_SHAPES.get(box.look, "[]")
             yield f"{space}n{item}{left}{_entities(chr(10).join(box.lines))}{right}"
 
 
 def _entities(text: str) -> str:
     """Quote a label, with numeric entities for characters that Mermaid or HTML may interpret."""
     characters = (
-        c if c.isalnum() or c in _PLAIN else "<br/>" if c == "\n" else f"#{ord(c)};" for c in text
+        c if c.isalnum() or c in " .,:→…+-" else "<br/>" if c == "\n" else f"#{ord(c)};"
+        for c in text
     )
     return f'"{"".join(characters)}"'
-
-
-_PLAIN = " .,:→…+-"

@@ -1,19 +1,21 @@
-"""The phrases of a report row that all output formats share."""
+"""The phrases and the source regions of a report row, which all output formats share."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, NamedTuple, get_args
 
-from graphir.drawing.graphs.levels import Level
-from graphir.drawing.graphs.levels import level as gravity
+from graphir.drawing.loss_levels import Level
+from graphir.drawing.loss_levels import level as gravity
 from graphir.escape import printable
+from graphir.location import Location
 from graphir.ops.dims import Size, total
 from graphir.passes.analysis.casts.conversion import Kind
 from graphir.passes.analysis.casts.sites import counted_types
 from graphir.rule_reports.findings import count_text
 from graphir.rule_reports.tables import aligned
+from graphir.source_text import source_line
 
 if TYPE_CHECKING:
     from graphir.passes.analysis.casts import CastReport, CastRow, OutputError, Unseen
@@ -52,6 +54,17 @@ def headline(report: CastReport) -> str:
         return f"graph {name}: {none}{losses}"
     lossy = sum(not row.exact for row in report)
     return f"graph {name}: {use_count(report)}, {lossy} can lose something{losses}"
+
+
+def summary(report: CastReport) -> str:
+    """Return the number of casts of each level of loss, and the bytes that they make."""
+    losses = f" {steps(report)}." if report.losses else ""
+    if not report.rows:
+        none = f"none of {report.of} uses of casts" if report.of else no_casts(report)
+        return f"{none.capitalize()}.{losses}"
+    counts = ", ".join(f"{count} {level}" for level, count in levels(report).items())
+    size = size_text(added(report))
+    return f"{use_count(report)}: {counts}. They make {size} bytes of arrays.{losses}"
 
 
 def no_casts(report: CastReport) -> str:
@@ -224,6 +237,20 @@ def output(error: OutputError) -> str:
     if error.overlaps:
         parts.append(OVERLAP)
     return f"{name}, {', '.join(parts)}"
+
+
+def outputs(report: CastReport) -> list[tuple[str, ...]]:
+    """Return the table of the errors of outputs, its titles first."""
+    titles = "output", "dtype", "elements that differ", "not finite", "largest", "relative", "rms"
+    rows: list[tuple[str, ...]] = [titles]
+    for error in report.outputs:
+        differing, others = UNKNOWN_ERROR, (UNKNOWN_ERROR,) * 4
+        if error.differing is not None:
+            differing, largest = str(error.differing), f"{error.largest:.3g}"
+            others = str(error.broken), largest, f"{error.relative:.2g}", f"{error.rms:.3g}"
+        head = printable(error.name), error.dtype, f"{differing} of {error.elements}"
+        rows.append((*head, *others))
+    return rows
 
 
 OVERLAP = "shares overlap: errors cancel one another, or pass through a cancellation"
@@ -422,3 +449,67 @@ def added(report: CastReport) -> Size:
     casts = {row.symbol.index: row.symbol for row in report if row.symbol.args}
     types = counted_types(casts.values())
     return total(type_.size * count * type_.dtype.storage.itemsize for type_, count in types)
+
+
+# -- source regions
+
+
+class SourceRegion(NamedTuple):
+    """A region of a source file; lines and columns count from 1, in characters, end exclusive.
+
+    `source` is the path of the readable source file, or "" without one.
+    """
+
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    source: str = ""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the region is known: it holds at least one character."""
+        return (self.line, self.column) < (self.end_line, self.end_column)
+
+    def columns(self, line: int, text: str) -> tuple[int, int]:
+        """Return the region's part of a line, as (start, end) offsets in the line's `text`."""
+        start = self.column - 1 if line == self.line else len(text) - len(text.lstrip())
+        end = self.end_column - 1 if line == self.end_line else len(text)
+        return min(start, len(text)), min(end, len(text))
+
+
+def whole(location: Location) -> SourceRegion:
+    """Return the region of the whole expression at a location."""
+    ends = location.end_line, location.end_column
+    return SourceRegion(location.file, location.line, location.column, *ends, location.source)
+
+
+def region(row: CastRow) -> SourceRegion:
+    """Return the region of the cast operand, or of the expression if the operand's is unknown."""
+    expression, (start, end), location = row.expression, row.span, row.location
+    if expression is None or start == end:
+        return whole(location)
+    first, last = (
+        _advance(location, expression.text[:start]),
+        _advance(location, expression.text[:end]),
+    )
+    return SourceRegion(location.file, *first, *last, location.source)
+
+
+def line_of(place: SourceRegion) -> str:
+    """Return the first line of a region without its line break; "" if there is no source."""
+    return line_at(place.source, place.line)
+
+
+def line_at(source: str, number: int) -> str:
+    """Return a line of a source file without its line break; "" if there is no source."""
+    return source_line(source, number).rstrip("\r\n")
+
+
+def _advance(location: Location, text: str) -> tuple[int, int]:
+    """Return the (line, column) after a text that begins at a location."""
+    breaks = text.count("\n")
+    if not breaks:
+        return location.line, location.column + len(text)
+    return location.line + breaks, len(text) - text.rfind("\n")
