@@ -63,27 +63,6 @@ stride 4). Above that, and for float64 from stride 3 on, shuffles save nothing.
 OTHER_STRIDE_KINDS: Final = range(-1, 3)
 """The same for elements of other sizes: native, the grids."""
 
-POLL_SECONDS: Final = 50e-6
-"""Seconds for which an idle thread of machine code polls: calls that follow at once get its help
-without a system call: kernels, whole_programs, W1 to W10."""
-
-WAIT_MICROSECONDS: Final = 20_000
-"""Microseconds for which an idle thread then waits for a lock, before it ends: whole_programs."""
-
-WORKERS: Final = 63
-"""The largest number of threads of machine code besides the caller: whole_programs."""
-
-STRIDE_KINDS: Final = {1: range(-8, 9), 2: range(-8, 9), 4: range(-4, 5)}
-"""The strides in elements for which a kernel shuffles loaded elements, by the bytes of an element.
-
-For 30,000 elements, a sum with a strided operand takes by shuffles, and by loads of each element:
-1.0 and 4.8 microseconds (uint8, stride 3), 1.5 and 4.9 (uint8, stride 8), 1.5 and 5.0 (int16,
-stride 3), 2.9 and 5.5 (int16, stride 8), 3.0 and 4.6 (float32, stride 3), 4.1 and 5.1 (float32,
-stride 4). Above that, and for float64 from stride 3 on, shuffles save nothing: kernels, strides."""
-
-OTHER_STRIDE_KINDS: Final = range(-1, 3)
-"""The same for elements of other sizes."""
-
 KEPT_LAYOUTS: Final = 1024
 """The most layouts of operands in the cache: native, the grids."""
 
