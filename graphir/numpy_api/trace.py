@@ -17,7 +17,6 @@ from types import FrameType, MappingProxyType
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphir import ops
 from graphir.dtypes import DType
@@ -40,6 +39,16 @@ from graphir.numpy_api.arrays.memory import (
     TraceMemory,
     tracing_with,
 )
+from graphir.numpy_api.traced_layouts import (
+    IN_ORDER,
+    ArgumentLayout,
+    ResultAlias,
+    ResultLayout,
+    alias_of,
+    axes_in_memory,
+    layout_of_result,
+    may_differ,
+)
 from graphir.numpy_api.traced_numbers import NumberTrace, TracedNumber, concrete
 from graphir.ops.control import call, part
 from graphir.ops.dims import shape_of
@@ -48,7 +57,6 @@ from graphir.promotion import PromotionRules, RulesLike, rules_in_force
 from graphir.promotion import rules as rules_named
 from graphir.promotion.scalars import WEAK
 from graphir.semantics.library_calls import NumPyCall
-from graphir.semantics.matrix_products import address
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,89 +96,6 @@ class Static:
     """In a tree, and among the types for `trace`: a fixed value that is no input or output."""
 
     value: Any
-
-
-class ResultAlias(NamedTuple):
-    """A result that is an argument, or a view of one: its output and the argument's input.
-
-    `shape`, `strides` and `offset`, in bytes, are those of the view; the shape is None for the
-    argument itself. A view is read-only if the argument is, or if the view alone is.
-    """
-
-    output: int
-    input: int
-    shape: tuple[int, ...] | None = None
-    strides: tuple[int, ...] = ()
-    offset: int = 0
-    is_readonly: bool = False
-
-    def of(self, array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-        """Return the view of the caller's array."""
-        if self.shape is None:
-            return array
-        owner: Any = array
-        while isinstance(owner.base, np.ndarray):
-            owner = cast("Any", owner.base)
-        owner = owner if owner.flags.c_contiguous else owner.T
-        if not owner.flags.c_contiguous:  # memory of elsewhere, with gaps
-            low, high = np.lib.array_utils.byte_bounds(owner)
-            owner = np.asarray(_Bytes(owner, low, high - low))
-        offset = self.offset + address(array) - address(owner)
-        view: Any = np.ndarray(self.shape, dtype, owner, offset, self.strides)
-        view.setflags(write=array.flags.writeable and not self.is_readonly)
-        return view
-
-
-class ResultLayout(NamedTuple):
-    """The memory layout of a result that is not in row-major order.
-
-    The output at position `output` lies in a memory of `size` bytes, at `offset`, with these
-    strides in bytes. A broadcast result is read-only.
-    """
-
-    output: int
-    strides: tuple[int, ...]
-    offset: int
-    size: int
-    is_readonly: bool
-
-    def axes(self, size: int) -> tuple[int, ...] | None:
-        """Return the place in memory of each axis of an array of `size` bytes without gaps.
-
-        The result is None for any other layout.
-        """
-        is_whole = self.size == size and not self.offset and not self.is_readonly
-        return axes_in_memory(self.strides) if is_whole and min(self.strides) > 0 else None
-
-    def laid_out(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return an array in this layout: a copy, unless the array has these strides already."""
-        if values.strides == self.strides and not self.is_readonly:
-            return values
-        memory: Any = np.empty(self.size, np.uint8)
-        copy = np.ndarray(values.shape, values.dtype, memory, self.offset, self.strides)
-        copy[...] = values
-        if self.is_readonly:
-            copy.setflags(write=False)
-        return copy
-
-
-def axes_in_memory(strides: Sequence[int]) -> tuple[int, ...]:
-    """Return the place of each axis among the axes in the order of memory."""
-    order = sorted(range(len(strides)), key=lambda axis: -strides[axis])
-    return tuple([order.index(axis) for axis in range(len(strides))])
-
-
-class _Bytes:
-    """A range of memory, as the bytes of an array that has an owner."""
-
-    def __init__(self, owner: Any, start: int, size: int) -> None:
-        self.owner = owner
-        self.__array_interface__ = {
-            "data": (start, not owner.flags.writeable),
-            "shape": (size,),
-            "typestr": "|u1",
-            "version": 3,
-        }
 
 
 class Trace(NamedTuple):
@@ -289,27 +214,27 @@ def trace_into(
     slots: list[Any] = []
     arguments = Arguments(graph, layouts)
     operands_tree: Any = mapped(arguments.entered, args, "")
-    numbers = graph.numbers
+    numbers = graph.trace_state.numbers
     if not graph.inputs and numbers is None:
         mapped(_no_name, args, "")
     tree = mapped(lambda leaf, _: _slot(leaf, slots), operands_tree, "")
-    graph.tracing = True
+    graph.trace_state.is_tracing = True
     outputs: list[Symbol] = []
     try:
         with makers_traced(function), graph, _no_shuffles(), tracing_with(arguments.memory):
             result = function(*operands_tree[0].values(), **operands_tree[1])
-        if graph.refusal is not None:
-            raise graph.refusal
+        if graph.trace_state.refusal is not None:
+            raise graph.trace_state.refusal
         outputs_tree = mapped(
             lambda leaf, path: _left(graph, leaf, path, outputs), result, "the result"
         )
         aliases, result_layouts = arguments.memory_of_results(outputs_tree, result)
     except (Exception, SystemExit) as error:
-        if graph.refusal is None or _is_same(error, graph.refusal):
+        if graph.trace_state.refusal is None or _is_same(error, graph.trace_state.refusal):
             raise
-        raise graph.refusal from None  # which the function has caught
+        raise graph.trace_state.refusal from None  # which the function has caught
     finally:
-        graph.tracing = False
+        graph.trace_state.is_tracing = False
         if numbers is not None:
             numbers.close()
     writes = arguments.written_arguments(outputs)
@@ -553,16 +478,6 @@ _DTYPE = re.compile(r"(u?int|b?float|complex)[0-9]+\w*|bool|half|single|double")
 """The spelling of a dtype's name; text of this form is meant as a dtype even if no dtype has it."""
 
 
-class ArgumentLayout(NamedTuple):
-    """The layout of an argument array: a `plain` ndarray, and the ndarray of the whole memory.
-
-    Arrays with the same whole are views of it. The whole is the graph's input.
-    """
-
-    plain: NDArray[Any] | None
-    whole: NDArray[Any] | None = None
-
-
 class Arguments:
     """The arguments of a traced function: inputs as symbols, or as symbolic arrays of a memory."""
 
@@ -587,13 +502,14 @@ class Arguments:
         name, graph = re.sub(r"\W", "_", path.partition("_")[2]), self.graph
         name = name if name.isidentifier() else f"_{name}"
         if type_ is None:
-            graph.numbers = graph.numbers or NumberTrace(graph)
-            return graph.numbers.argument(value.value, name)
+            state = graph.trace_state
+            state.numbers = state.numbers or NumberTrace(graph)
+            return state.numbers.argument(value.value, name)
         while name in graph.input_names:
             name += "_"
         if self.memory is None or type_.dtype.weak:
             return graph.input(type_, name=name)
-        layout = next(self._layouts, _IN_ORDER)
+        layout = next(self._layouts, IN_ORDER)
         if isinstance(value, np.generic):
             return self.memory.scalar(self.memory, graph.input(type_, name=name))
         array = self.memory.array(self._cell(type_, name, layout), layout.plain)
@@ -651,50 +567,14 @@ class Arguments:
             if isinstance(value, ArrayValue) and type(slot) is Slot:
                 inputs = [symbol.index for cell, symbol in self._cells if cell is value.cell]
                 if inputs:
-                    aliases.append(_alias(value, slot.index, inputs[0]))
-                elif _may_differ(value) and value.layout is not None:
-                    result_layouts.append(_result_layout(value.plain, slot.index))
+                    aliases.append(alias_of(value, slot.index, inputs[0]))
+                elif may_differ(value) and value.layout is not None:
+                    result_layouts.append(layout_of_result(value.plain, slot.index))
             elif type(value) is np.ndarray and type(slot) is Slot and self.memory is not None:
                 flags = value.flags
                 if not (flags.c_contiguous and flags.writeable):
-                    result_layouts.append(_result_layout(value, slot.index))
+                    result_layouts.append(layout_of_result(value, slot.index))
         return aliases, result_layouts
-
-
-def _alias(value: ArrayValue, output: int, place: int) -> ResultAlias:
-    view, whole = value.layout, value.cell.plain
-    if view is None or whole is None or view is whole:
-        return ResultAlias(output, place)
-    value.memory.reads_layouts(LayoutUse.ALL)
-    offset = address(view) - address(whole)
-    is_readonly = whole.flags.writeable and not view.flags.writeable
-    return ResultAlias(output, place, view.shape, view.strides, offset, is_readonly)
-
-
-def _may_differ(value: ArrayValue) -> bool:
-    """Whether a result has another layout than the Program's: row-major, or a view of a result."""
-    symbol = value.read()
-    while symbol.op is ops.reshape:
-        (symbol,) = symbol.args
-    return not value.lies_usually or symbol.op in _VIEWS
-
-
-_VIEWS = frozenset(
-    (ops.transpose, ops.permute, ops.flip, ops.slice, ops.broadcast_to, ops.affine_view)
-)
-"""The ops whose results a Program may return as views of another result."""
-
-
-def _result_layout(view: NDArray[Any], output: int) -> ResultLayout:
-    owner: Any = view
-    while isinstance(owner.base, np.ndarray):
-        owner = cast("Any", owner.base)
-    low, high = np.lib.array_utils.byte_bounds(owner)
-    offset = address(view) - low if view.size else 0
-    return ResultLayout(output, view.strides, offset, high - low, not view.flags.writeable)
-
-
-_IN_ORDER = ArgumentLayout(None)
 
 
 def _no_name(value: Any, path: str) -> None:

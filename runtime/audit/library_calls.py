@@ -227,8 +227,7 @@ def with_calls(
     calls = {x: call._replace(real=observed[x]) for x, call in calls.items()}
     new_graph = rewriter.finish()
     left = [item for item in inputs if item[0].index not in results]
-    new_graph.inputs = [values[x.index] for x, *_ in left]
-    new_graph.input_names = [name for _, name, _ in left]
+    new_graph.set_interface((values[x.index] for x, *_ in left), (name for _, name, _ in left))
     steps = tuple(step for step in facts.steps if not _is_measured(step))
     new = facts._replace(steps=steps).remap([values[x.index] for x in _symbols(facts, steps)])
     new = new._replace(calls=calls, observed={**new.observed, **observed})

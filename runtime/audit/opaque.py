@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from graphir import DType, Graph, Location, Symbol
 from graphir.passes.analysis.casts import Unseen
-from graphir.passes.analysis.casts.unseen import conversion_inside, unique_parts
+from graphir.passes.analysis.casts.measured import conversion_inside, unique_parts
 
 if TYPE_CHECKING:
     from graphir.runtime.audit.library_calls import CallResult

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir.numpy_api.arrays.memory import LayoutUse
-from graphir.numpy_api.trace import ArgumentLayout
+from graphir.numpy_api.traced_layouts import ArgumentLayout
 from graphir.numpy_api.views.layouts import ViewLayout, overlaps
 from graphir.semantics.matrix_products import address
 

@@ -15,7 +15,8 @@ from typing import Any, cast
 import numpy as np
 
 from graphir.runtime.recording.captured import ITEM, ArraySlot, SlotOwner, is_user, names_of
-from graphir.runtime.recording.numpy_.calls import is_scalar_type, reading_reason, watched_code
+from graphir.runtime.recording.numpy_.calls import is_scalar_type, reading_reason
+from graphir.runtime.recording.numpy_.watched_code import watched_code
 from graphir.runtime.recording.operands import traced_leaves
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.results import leaves
@@ -164,7 +165,7 @@ def variable_outputs(recorder: Recorder, variables: dict[str, Any]) -> list[Any]
     own = {name: x for name, x in variables.items() if not _is_deep(x)}
     values = [x for x in leaves(own, None, recorder) if isinstance(x, _RECORDED)]
     results = [x for x in values if is_computed(recorder, x)]
-    if results or recorder.leaving:
+    if results or recorder.leaving.rounds:
         return results
     return values or list(leaves(variables, None, recorder))
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from graphir.runtime.recording.blocks import is_result
 from graphir.runtime.recording.captured import ITEM, ArraySlot, SlotOwner, names_of, slots
-from graphir.runtime.recording.numpy_.calls import restore_code, watched_code
+from graphir.runtime.recording.numpy_.watched_code import restore_code, watched_code
 
 _VALUE = "__graphir_value__"
 """The variable that holds the value of a cell's last expression while the cell runs."""

@@ -8,8 +8,7 @@ made already. If the plain call raises, the error belongs to the program after a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, cast
 
@@ -19,9 +18,9 @@ from graphir import Symbol
 from graphir.numpy_api.arrays.operands import leaves
 from graphir.passes.analysis.value_flows import WRITERS
 from graphir.runtime.recording.leaving import AS_NUMBER
-from graphir.runtime.recording.numpy_.measured_calls import known_call
+from graphir.runtime.recording.numpy_.measured_calls import UNDONE, RunningCall
 from graphir.runtime.recording.operands import traced_leaves
-from graphir.runtime.recording.recorder import UNDONE, Recorder
+from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.values import (
     RecordedValue,
     TracedScalar,
@@ -48,43 +47,42 @@ def rescued(plainly: Handler) -> Callable[[Handler], Handler]:
             recorder = active()
             if recorder is None:
                 return plainly(*args, **kwargs)
-            outer, recorder.call_result, recorder.error = recorder.call_result, UNDONE, None
-            recorder.arguments.append((args, kwargs))
+            running = recorder.running = RunningCall(args, kwargs, recorder.running)
             since, steps = len(recorder.graph.symbols), len(recorder.steps)
             try:
                 try:
                     result = handle(*args, **kwargs)
                     if recorder.has_scalars:
-                        note_untaken(recorder, result, since, steps)
+                        note_untaken(recorder, running, result, since, steps)
                     return result
                 except Exception as error:
-                    if error is cast("Any", recorder).error:
+                    if error is running.error:
                         raise
                     fault = error
                 name = getattr(args[0], "__name__", handle.__name__)
-                if recorder.call_result is UNDONE:
+                if running.result is UNDONE:
                     result = opaque(recorder, name, plainly, args, kwargs)
                 else:
-                    result = _keep_result(
-                        recorder, name, recorder.call_result, arrays_of((args, kwargs))
-                    )
-                recorder.failed(fault)  # the plain call succeeded: the fault is the recording's
+                    arrays = arrays_of((args, kwargs))
+                    result = _keep_result(recorder, name, running.result, arrays)
+                recorder.add_fault(fault)  # the plain call succeeded: the fault is the recording's
                 return result
             finally:
-                recorder.call_result, recorder.error = outer, None
-                recorder.arguments.pop()
+                recorder.running = running.outer
 
         return call
 
     return wrap
 
 
-def note_untaken(recorder: Recorder, result: Any, since: int, steps: int) -> None:
-    """Note each recorded number of the current call that no op of the call has taken: as read.
+def note_untaken(
+    recorder: Recorder, running: RunningCall, result: Any, since: int, steps: int
+) -> None:
+    """Note each recorded number of a call that no op of the call has taken: as read.
 
     `since` and `steps` are the numbers of symbols and of opaque steps before the call.
     """
-    args, kwargs = recorder.arguments[-1]
+    args, kwargs = running.args, running.kwargs
     is_call = type(args[0]) is np.ufunc and args[1] == "__call__" and not args[3]
     if is_call or (len(args) == 3 and type(args[1]) is np.ufunc and hasattr(result, "dtype")):
         return  # all operands are those of the op, or of the step
@@ -118,26 +116,13 @@ def opaque(recorder: Recorder, name: str, plainly: Handler, args: Any, kwargs: A
     before = [array.plain.tobytes() for array in arrays]
     for array in arrays:
         recorder.before(array)
-    with measuring(recorder, name):
-        with recording_with(None):
-            real = recorder.call(plainly, args, kwargs)
-        pairs = zip(arrays, before, strict=True)
-        note_writes(
-            recorder,
-            name,
-            [array for array, bytes_before in pairs if array.plain.tobytes() != bytes_before],
-        )
-        return given(recorder, name, real, arrays)
-
-
-@contextmanager
-def measuring(recorder: Recorder, name: str) -> Generator[None]:
-    """Context manager: the results and the written operands are those of the running call."""
-    outer, recorder.known_call = recorder.known_call, known_call(recorder, name)
-    try:
-        yield
-    finally:
-        recorder.known_call = outer
+    recorder.measure(name)
+    with recording_with(None):
+        real = recorder.call(plainly, args, kwargs)
+    pairs = zip(arrays, before, strict=True)
+    changed = [array for array, bytes_before in pairs if array.plain.tobytes() != bytes_before]
+    note_writes(recorder, name, changed)
+    return given(recorder, name, real, arrays)
 
 
 def _keep_result(recorder: Recorder, name: str, real: Any, arrays: Sequence[RecordedValue]) -> Any:
@@ -149,7 +134,7 @@ def _keep_result(recorder: Recorder, name: str, real: Any, arrays: Sequence[Reco
 def note_writes(recorder: Recorder, name: str, arrays: Sequence[RecordedValue]) -> None:
     """Enter the values of arrays that a call wrote to as inputs."""
     for array in arrays:
-        trace_of(array, recorder).write(recorder.checked(name, array.plain, _nothing))
+        trace_of(array, recorder).write(recorder.result_symbol(name, array.plain, _nothing))
 
 
 def arrays_of(value: Any) -> list[RecordedValue]:

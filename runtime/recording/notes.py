@@ -46,8 +46,6 @@ class NotingBuilder(RecordingBuilder):
         super().__init__(graph)
         self.notes: dict[str, Note] = {}
         self.steps: list[OpaqueStep] = []
-        self.arguments: list[Any] = []
-        """The arguments of the active calls, the user's call first."""
         self._reads: set[tuple[int, bool]] = set()
         self._read_places: dict[int, int] = {}
         """For each read among the steps, the number of symbols when it was last made."""

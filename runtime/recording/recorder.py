@@ -22,23 +22,22 @@ from graphir import DType, Graph, GraphirError, Location, Op, Origin, Symbol, op
 from graphir.ir.literals import is_literal, native
 from graphir.numpy_api.arrays.operands import leaves
 from graphir.numpy_api.dispatch import origin_in_call
-from graphir.ops.grammar import is_foreign
 from graphir.runtime.audit.library_calls import CallResult
 from graphir.runtime.audit.opaque import OpaqueStep
 from graphir.runtime.recording.builder import beyond_range, is_truncation
-from graphir.runtime.recording.captured import Brought, arrays_of_numpy
+from graphir.runtime.recording.captured import arrays_of_numpy
+from graphir.runtime.recording.leaving import LeavingValues
 from graphir.runtime.recording.notes import NotingBuilder
 from graphir.runtime.recording.numpy_ import dates
-from graphir.runtime.recording.numpy_.measured_calls import KnownCall, arrays_in, known_call
+from graphir.runtime.recording.numpy_.measured_calls import UNDONE, RunningCall, arrays_in
 from graphir.runtime.recording.operands import is_text, is_wide, traced_leaves
 from graphir.runtime.recording.operands import operands as operands_of
+from graphir.runtime.recording.program_arrays import ProgramArrays
 from graphir.runtime.recording.sites import CallSites
 from graphir.runtime.recording.structured import (
     StructuredTrace,
-    Take,
     leaf_fields,
     moved,
-    used_fields,
 )
 from graphir.runtime.recording.values import (
     RecordedNumber,
@@ -46,7 +45,6 @@ from graphir.runtime.recording.values import (
     RecordingTrace,
     TracedScalar,
     UnrecordedError,
-    Untaken,
     plain,
     plains,
     recording_with,
@@ -61,8 +59,6 @@ _ROUNDED_AT_EACH_STEP = ("reduction", "contraction", "rowwise")
 """The kinds of ops whose float16 sums NumPy rounds at each step; graphs round them once."""
 _ROUNDS_EACH_STEP = "rounds each step to float16: a run of the graph rounds the result once"
 _DATES = np.datetime64, np.timedelta64
-UNDONE: Any = object()
-"""The result of a call that the recorder has not made yet."""
 
 
 class Recorder(NotingBuilder):
@@ -84,32 +80,18 @@ class Recorder(NotingBuilder):
         self.located = 0
         """The number of steps of the program that the recorder has met so far."""
         self.enter()
-        self.call_result: Any = UNDONE
-        self.known_call: KnownCall | None = None
-        """The call that may write to its operands, with their symbols from before it."""
-        self._last_call: tuple[Any, KnownCall | None] = None, None
-        self.error: Exception | None = None
-        """The error that the current call raised; `call_result` is its result."""
+        self.running: RunningCall | None = None
+        """The call of the program that the recorder handles, inside of the calls around it."""
         self.faults: list[Exception] = []
         """Errors of the recording itself, for tests."""
         self.calls: list[str] = []
         """The active NumPy functions that are written in Python, the user's call first."""
         self.numbers: dict[int, tuple[Any, Any]] = {}
         """Python numbers made from recorded values, by the id of the number, with those values."""
-        self.data: list[Symbol] = []
-        """The inputs of the graph that are arguments of the program, or that it loaded."""
-        self.captures: list[Symbol] = []
-        """The inputs of the graph that the program captured: its data if it has no others."""
-        self.saved: dict[int, Symbol] = {}
-        """The symbols whose values the program wrote to files, by index."""
+        self.program_arrays = ProgramArrays(self)
+        self.leaving = LeavingValues(self)
         self.last_scalar: TracedScalar | None = None
         """The scalar that NumPy has computed last."""
-        self.leaving: dict[tuple[Any, ...], dict[Symbol, Array]] = {}
-        """The values that left the program beside its results, and of which it took numbers.
-
-        The values of one key are the rounds of a place: a name, whether they surely leave, the
-        dtype and the shape.
-        """
         self.float_count = 0
         """The number of recorded Python numbers that the program has got."""
         self.has_integers = False
@@ -124,14 +106,7 @@ class Recorder(NotingBuilder):
         """The number of writes to recorded memory so far."""
         self.resized_arrays: dict[int, tuple[RecordedValue, Array]] = {}
         """Arrays whose memory was replaced, by id, with the original plain array."""
-        self._entries: dict[int, tuple[Any, RecordedValue]] = {}
-        """The recorded arrays in place of arrays that the program brings along, by their ids."""
-        self._arguments: dict[int, str | None] = {}
-        """The names of the arrays among them that are arguments, by their ids."""
         self._outside: dict[int, tuple[Array, Array, Symbol]] = {}
-        self.captured_arrays = Brought(())
-        self._fields: dict[int, tuple[RecordedValue, Sequence[RecordedValue]]] = {}
-        """The used fields of structured results, by the id of the array."""
         self._owners: dict[int, ref[RecordingTrace]] = {}
 
     @property
@@ -157,14 +132,33 @@ class Recorder(NotingBuilder):
 
         An exception that the call raises belongs to the program.
         """
+        running = self.running
         try:
-            real = self.call_result = self._call(function, args, kwargs)
+            real = self._call(function, args, kwargs)
         except Exception as error:
-            self.error = error
+            if running is not None:
+                running.error = error
             raise
+        if running is not None:
+            running.result = real
         return real
 
-    def failed(self, error: Exception) -> None:
+    @property
+    def arguments(self) -> list[tuple[Any, Any]]:
+        """The arguments of the running calls, the user's call first."""
+        return [] if self.running is None else self.running.stack()
+
+    def measure(self, name: str) -> None:
+        """Note the running call for audits, before NumPy may write to its operands."""
+        if self.running is not None:
+            self.running.measure(self, name)
+
+    def forget_result(self) -> None:
+        """Note that the running call is to come: NumPy's call so far has converted an argument."""
+        if self.running is not None:
+            self.running.result = UNDONE
+
+    def add_fault(self, error: Exception) -> None:
         """Store an error as a fault, unless it is a GraphirError: a refusal of the recording."""
         if not isinstance(error, GraphirError):
             self.faults.append(error)
@@ -177,7 +171,9 @@ class Recorder(NotingBuilder):
         makers = ", ".join(self.object_makers) or "what is not recorded"
         return f"it was made of objects, which no graph has, as {makers} makes"
 
-    def given(self, array: Array, parent: Symbol | None = None, is_written: bool = False) -> Symbol:
+    def add_unrecorded_input(
+        self, array: Array, parent: Symbol | None = None, is_written: bool = False
+    ) -> Symbol:
         """Add an input for an array whose values no recorded op has computed; return its symbol.
 
         With `parent`, the values are the bits of the parent read in another way. `is_written`
@@ -187,7 +183,7 @@ class Recorder(NotingBuilder):
         what = f"an array of {array.dtype}{shape}" if shape else f"a {array.dtype}"
         reason = "is taken as given: it was made by what is not recorded"
         if is_written:
-            name = self._arguments.get(id(array))
+            name = self.program_arrays.argument_name(array)
             what = what if name is None else f"the argument {name}"
             reason = "is taken as given: it was written to in a way that is not recorded"
         elif self.object_makers:
@@ -199,7 +195,7 @@ class Recorder(NotingBuilder):
             self.step(
                 what, "is taken as given: it has the bits of another", (symbol,), (parent,), True
             )
-        elif is_written or array not in self.captured_arrays:
+        elif is_written or array not in self.program_arrays.captured:
             fix = (
                 "" if is_written or self.object_makers else "; pass it as an argument if it is data"
             )
@@ -213,7 +209,7 @@ class Recorder(NotingBuilder):
             return self.is_plain_number(value)
         return self.numbers.get(id(value), (None,))[0] is not value and self.has(value.dtype)
 
-    def reinterpreted(self, array: Array, root: RecordingTrace) -> Symbol:
+    def bit_view_symbol(self, array: Array, root: RecordingTrace) -> Symbol:
         """Return the symbol of an array with the bits of another, its root.
 
         Integers of equal size convert by a cast that wraps; other bits are a new input.
@@ -224,20 +220,20 @@ class Recorder(NotingBuilder):
         if symbol is not None and same and integers and array.itemsize == whole.itemsize:
             return self.cast(symbol, self.dtype(array.dtype))
         if symbol is None and is_text(whole.dtype):  # the bytes of texts are data, as these are
-            return self._data_input(array, None)
-        return self.given(array, symbol)
+            return self.program_arrays.add_data(array, None)
+        return self.add_unrecorded_input(array, symbol)
 
-    def taken(self, array: Array, name: str | None) -> Symbol:
-        """Add an input for an array that the program captured and uses now; return its symbol."""
-        symbol = self.input(array, None if name in self.graph.input_names else name)
-        self.captures.append(symbol)
-        return symbol
+    def add_unrecorded_input_if_typed(
+        self, array: Array, is_written: bool = False
+    ) -> Symbol | None:
+        """Add an input as `add_unrecorded_input` does; return None for a dtype that graphs lack."""
+        return (
+            self.add_unrecorded_input(array, is_written=is_written)
+            if self.has(array.dtype)
+            else None
+        )
 
-    def retaken(self, array: Array, is_written: bool = False) -> Symbol | None:
-        """Add an input as `given` does; return None for a dtype that graphs lack."""
-        return self.given(array, is_written=is_written) if self.has(array.dtype) else None
-
-    def outside(self, array: Array) -> Symbol:
+    def plain_array_symbol(self, array: Array) -> Symbol:
         """Return the symbol of the current values of a plain array from outside the recording."""
         owner = self.owner(array)
         if owner is not None:
@@ -247,16 +243,16 @@ class Recorder(NotingBuilder):
         entry = self._outside.get(id(array))
         if entry is not None and entry[0] is array and _same(entry[1], array):
             return entry[2]
-        symbol = self.given(array)
+        symbol = self.add_unrecorded_input(array)
         self._outside[id(array)] = array, self.inputs[-1], symbol
         return symbol
 
     def of_plain(self, array: Array) -> Symbol | None:
-        """Return the symbol of a plain array as `outside` does; None if graphs lack its dtype."""
+        """Return `plain_array_symbol` of an array, or None if graphs lack its dtype."""
         if not self.has(array.dtype):
             return None
         with recording_with(None):
-            return self.outside(array)
+            return self.plain_array_symbol(array)
 
     def owner(self, array: Array) -> RecordingTrace | None:
         """Return the trace of the recorded array that owns the memory of a plain array, or None."""
@@ -275,55 +271,12 @@ class Recorder(NotingBuilder):
                 base = getattr(base, "base", None)
         return None
 
-    def leave(self, value: Any, surely: bool = True, part: int = 0) -> None:
-        """Note that a value leaves the program: as text, to a file, or as a Python number.
-
-        Without `surely`, the program may go on by the number. `part` is the position of the value
-        among those that one call formats.
-        """
-        symbol = self.before(value)
-        if symbol is not None:
-            self._leave(value, plain(value), symbol, surely, part)
-
-    def _leave(self, value: Any, real: Any, symbol: Symbol, surely: bool, part: int) -> None:
-        key = self.sites.name_of(value, self.here, part), surely, real.dtype, real.shape
-        rounds = self.leaving.setdefault(key, {})
-        if symbol not in rounds:
-            rounds[symbol] = np.array(real)
-
-    def save(self, values: Any) -> None:
-        """Note that the program writes values to a file, from which it may load them."""
-        for leaf in traced_leaves(values):
-            symbol = self.before(leaf)
-            if symbol is not None:
-                self.saved[symbol.index] = symbol
-                self.leave(leaf)
-
-    def hand_out(self, what: str, value: Any, reason: str, part: int = 0) -> bool:
-        """Note that numbers, texts or bytes are made of values: these leave, or are read.
-
-        Returns whether they only leave the program. `part` is as for `leave`.
-        """
-        leaves = self.sites.leaves()
-        if not leaves:
-            self.read(what, self._truncated(value) if what == "int" else value, reason)
-        for leaf in traced_leaves(value):
-            self.leave(leaf, leaves, part)
-        return leaves
-
-    def _truncated(self, value: Any) -> Any:
-        """Return the symbol of a float as an integer, which is all that `int` reads of it."""
-        real, symbol = plain(value), self.before(value)
-        if symbol is None or np.size(real) != 1 or not symbol.dtype.is_float:
-            return value
-        return self.cast(symbol, DType.int64) if abs(float(real)) < 2**62 else value
-
-    def counted(self) -> int:
+    def count_write(self) -> int:
         """Count a write, and return its number."""
         self.writes += 1
         return self.writes
 
-    def written(self, array: Array, symbol: Symbol | None) -> None:
+    def note_plain_write(self, array: Array, symbol: Symbol | None) -> None:
         """Note that a plain array now has the values of a symbol, or unknown ones for None."""
         if symbol is None:
             self._outside.pop(id(array), None)
@@ -342,7 +295,7 @@ class Recorder(NotingBuilder):
         if isinstance(value, TracedScalar):
             return value.symbol if value.recorder is self else self.constant(value.plain)
         if type(value) is np.ndarray:
-            return self.outside(value)
+            return self.plain_array_symbol(value)
         if isinstance(value, RecordedNumber):
             return value.scalar.symbol
         if isinstance(value, (np.generic, bool, int, float, complex)):
@@ -353,7 +306,7 @@ class Recorder(NotingBuilder):
                 self.note("a bool of NumPy", "is taken as given: NumPy's two bools have no symbols")
             return self.constant(value)
         if isinstance(value, (list, tuple)):
-            return self.listed(value)
+            return self.list_symbol(value)
         raise UnrecordedError(f"a {type(value).__name__} is no operand")
 
     def before(self, value: Any) -> Symbol | None:
@@ -362,7 +315,7 @@ class Recorder(NotingBuilder):
             with recording_with(None):
                 return None if value is None else self.symbol(value)
         except Exception as error:  # no fault of the recording may stop the program
-            self.failed(error)
+            self.add_fault(error)
             return None
 
     def operands(self, op: Op, values: Sequence[Any]) -> tuple[Symbol, ...]:
@@ -393,7 +346,7 @@ class Recorder(NotingBuilder):
             if isinstance(value, RecordedNumber):
                 symbols[i] = self.cast(value.scalar.symbol, to, op.operand(i), op.name)
 
-    def listed(self, values: Any) -> Symbol:
+    def list_symbol(self, values: Any) -> Symbol:
         """Return the symbol of the array that NumPy makes of a list.
 
         The graph promotes the leaves of the list as operands of a stack.
@@ -410,9 +363,12 @@ class Recorder(NotingBuilder):
 
         A cast is the function's own if the function's code, and not the user's, has asked for it.
         """
-        if not (self.calls and self.here.compound and len(self.arguments[0][0]) in (3, 4)):
+        if not (self.calls and self.here.compound):
             return self.here
-        function, *_, args, kwargs = self.arguments[0][0]
+        outermost = self.arguments[0][0]
+        if len(outermost) not in (3, 4):
+            return self.here
+        function, *_, args, kwargs = outermost
         try:
             bound = signature(function).bind(*args, **kwargs).arguments
         except (TypeError, ValueError):  # the outermost call is no NumPy function
@@ -451,133 +407,28 @@ class Recorder(NotingBuilder):
         array = self._array(np.asarray(real), symbol)
         self.numbers[id(real)] = real, array
         reason = "is a NumPy scalar, by which the program may go on"
-        self.hand_out(f"a {type(real).__name__}", array, reason)
+        self.leaving.hand_out(f"a {type(real).__name__}", array, reason)
 
     def _array(self, real: Array, symbol: Any) -> RecordedValue:
-        return self._traced(real, RecordingTrace(self, real, symbol))
+        return self.traced(real, RecordingTrace(self, real, symbol))
 
-    def _traced(self, real: Array, trace: RecordingTrace) -> RecordedValue:
+    def traced(self, real: Array, trace: RecordingTrace) -> RecordedValue:
         """Return an array that owns its memory, in the form that the program gets."""
         view = real.view(self.tables if real.dtype.type is np.record else self.array)
         view.recording_trace, view._plain = trace, real  # pyright: ignore[reportPrivateUsage]
         self._owners[id(real)] = ref(trace)
         return view
 
-    def argument(self, value: Any, name: str | None) -> Any:
-        """Return an argument in the form that the program gets, with an input of the graph.
-
-        One array has one wrapper. A structured array has inputs for the fields that are taken.
-        """
-        if not self._is_plain(value):
-            return value
-        if not isinstance(cast("object", value), np.generic):
-            self._arguments[id(value)] = name
-        if is_text(value.dtype) and isinstance(value, np.ndarray):
-            return self._entry(value, lambda real: RecordingTrace(self, real, None))
-        if value.dtype.names or not self.has(value.dtype):
-            return self._structured(value, partial(self._data_input, name=None))
-        name = None if name in self.graph.input_names else name
-        if isinstance(value, np.generic):
-            return self.wrapped(value, self._data_input(value, name))
-        return self._entry(
-            value, lambda real: RecordingTrace(self, real, self._data_input(real, name))
-        )
-
-    def captured(self, value: Any, name: str | None) -> Any:
-        """Return an array that the program captures, with an input from its first use on."""
-        if isinstance(value, np.generic) or not self._is_plain(value):
-            return cast("Any", value)
-        if is_text(value.dtype):
-            return self._entry(value, lambda real: RecordingTrace(self, real, None))
-        if value.dtype.names or not self.has(value.dtype):
-            return self._structured(value, partial(self.taken, name=None))
-        return self._entry(
-            value, lambda real: RecordingTrace(self, real, Untaken(name, self.taken))
-        )
-
-    def _is_plain(self, value: Any) -> bool:
-        """Whether a value is an array or a scalar to wrap; note a subclass, which stays as it is.
-
-        The file of a memory map is an array like others.
-        """
-        kind = cast("Any", type(value))
-        if isinstance(value, (RecordedValue, TracedScalar)):
-            return False
-        if not isinstance(value, np.ndarray) or kind in (np.ndarray, np.memmap, np.recarray):
-            return isinstance(cast("object", value), (np.ndarray, np.generic))
-        self._unrecorded(
-            f"an array of {kind.__name__}", f"{kind.__name__} computes by itself", True
-        )
-        return False
-
-    def _structured(self, value: Any, take: Take) -> Any:
-        """Return a structured array as the program gets it; note an array of another dtype."""
-        if value.dtype.names and isinstance(value, np.ndarray):
-            array = cast("Any", value)
-            return self._entry(array, lambda real: StructuredTrace(self, real, take, True))
-        why = f"{self.graph.rules.name!r} has no such dtype"
-        if is_foreign(value.dtype):
-            why += f"; audit it with as_dtype='{value.dtype}'"
-        self._unrecorded(f"an array of {value.dtype}", why, value.dtype.kind in "fcV")
-        return value
-
-    def _unrecorded(self, what: str, why: str, hides: bool) -> None:
-        """Note a value of the program that the recording leaves as it is.
-
-        With `hides`, an error may hide in what the program computes of the value.
-        """
-        self.note(what, f"is not recorded: {why}")
-        if hides:
-            self.steps.append(OpaqueStep(what, self.here, f"is not recorded: {why}"))
-
-    def _data_input(self, value: Any, name: str | None) -> Symbol:
-        symbol = self.input(value, name)
-        self.data.append(symbol)
-        return symbol
-
-    def _entry(self, value: Any, trace: Callable[[Array], RecordingTrace]) -> RecordedValue:
-        """Return the one recorded array of an array that the program brings along."""
-        entry = self._entries.get(id(value))
-        if entry is None:
-            real = value if type(value) is np.ndarray else value.view(np.ndarray)
-            entry = self._entries[id(value)] = value, self._traced(real, trace(real))
-        return entry[1]
-
-    def recorded(self, value: Any) -> Any:
-        """Return the recorded array in place of an array of the program; other values unchanged."""
-        entry = self._entries.get(id(value))
-        return entry[1] if entry is not None and entry[0] is value else value
-
-    def written_arguments(self) -> list[RecordedValue]:
-        """Return the arguments whose values the program has changed."""
-        input_places = {symbol.index for symbol in (*self.data, *self.captures)}
-        entries = [self._entries[key][1] for key in self._arguments if key in self._entries]
-        arrays = [field for array in entries for field in self.fields(array)]
-        symbols = ((array, self.before(array)) for array in arrays)
-        return [
-            array
-            for array, symbol_ in symbols
-            if symbol_ is not None and symbol_.index not in input_places
-        ]
-
-    def fields(self, value: Any) -> Sequence[Any]:
-        """Return the used fields of a structured array or row; other values as they are."""
-        if not value.plain.dtype.names:
-            return [value]
-        array: RecordedValue = value if isinstance(value, RecordedValue) else value.array
-        key = id(array)
-        if key not in self._fields:
-            self._fields[key] = array, used_fields(self, array)
-        return self._fields[key][1]
-
-    def adopt(self, array: RecordedValue, name: str, symbolic: Callable[[], Symbol]) -> None:
+    def replace_memory(
+        self, array: RecordedValue, name: str, symbolic: Callable[[], Symbol]
+    ) -> None:
         """Note that an array has other memory now, whose values have the symbol of `symbolic()`."""
         array._plain = array.source = None  # pyright: ignore[reportPrivateUsage]
-        symbol = self.checked(name, array.plain, symbolic)
+        symbol = self.result_symbol(name, array.plain, symbolic)
         array.recording_trace = trace = RecordingTrace(self, array.plain, symbol)
         self._owners[id(array.plain)] = ref(trace)
 
-    def moved_back(self) -> None:
+    def copy_back_resized_arrays(self) -> None:
         """Copy the final size and values of each resized array to its original array."""
         for array, original in self.resized_arrays.values():
             original.resize(array.shape, refcheck=False)
@@ -600,9 +451,9 @@ class Recorder(NotingBuilder):
         """Return a result, wrapped with the symbol that `symbolic` enters or with a new input."""
         if type(real) is np.ndarray and real.dtype.names:
             return self.structured(name, real)
-        return self.wrapped(real, self.checked(name, real, symbolic))
+        return self.wrapped(real, self.result_symbol(name, real, symbolic))
 
-    def checked(self, name: str, real: Any, symbolic: Callable[[], Symbol]) -> Symbol | None:
+    def result_symbol(self, name: str, real: Any, symbolic: Callable[[], Symbol]) -> Symbol | None:
         """Return the symbol that `symbolic` enters, if it has the dtype and shape of the result.
 
         Otherwise return a new input with the values of the result. The answer is None for a result
@@ -613,7 +464,7 @@ class Recorder(NotingBuilder):
                 self.object_makers.append(name)
             # A function of the user that a ufunc calls may keep what it gets.
             is_shown = real.dtype.kind in "USO" and not isinstance(self._function(), np.ufunc)
-            note = self.hand_out if is_shown else self.read
+            note = self.leaving.hand_out if is_shown else self.read
             note(name, self.arguments, f"makes {real.dtype}, which no graph has")
             return None
         if type(real) is np.bool_:  # np.bool_ allows no subclass, so it cannot be wrapped
@@ -634,11 +485,11 @@ class Recorder(NotingBuilder):
                 return symbol if simple else self._settled(symbol, real, since)
             why = f"NumPy makes it {dtype}{list(real.shape)}, {symbol.op.name} {symbol.type}"
         except Exception as error:  # no fault of the recording may stop the program
-            self.failed(error)
+            self.add_fault(error)
             if isinstance(error, GraphirError):
                 error.location = None  # the note has the user's
             why = str(error)
-        return self.taken_as_given(name, real, why)
+        return self.add_opaque_result(name, real, why)
 
     def _note_halves(self, name: str, symbol: Symbol, real: Any, symbols: list[Symbol]) -> None:
         """Keep NumPy's result of float16 sums, and note that a run of the graph may have another.
@@ -674,23 +525,23 @@ class Recorder(NotingBuilder):
         floats = [np.real(array) for array in arrays if array.dtype.kind in "fc"]
         return not floats or any(beyond_range(np.asarray(array), to).any() for array in floats)
 
-    def reloaded(self, name: str, real: Any) -> Any:
-        """Return the content of a file, which the program may have written, as `loaded` does."""
-        if not self.saved or real.dtype.names:
-            return self.loaded(real)
+    def wrap_file_content(self, name: str, real: Any) -> Any:
+        """Return the content of a file, which the program may have written, as `wrap_data` does."""
+        if not self.leaving.saved or real.dtype.names:
+            return self.wrap_data(real)
         symbol, reason = self.input(real), "is taken as given: the program wrote to files before"
-        self.step(name, reason, (symbol,), tuple(self.saved.values()), exact=True)
+        self.step(name, reason, (symbol,), tuple(self.leaving.saved.values()), exact=True)
         return self.wrapped(real, symbol)
 
-    def loaded(self, real: Any) -> Any:
+    def wrap_data(self, real: Any) -> Any:
         """Return data of the program in the form that the program gets: an argument, a file.
 
         The fields of a structured array become inputs where the program uses them.
         """
         if real.dtype.names:
-            take = partial(self._data_input, name=None)
-            return self._traced(real, StructuredTrace(self, real, take, True))
-        return self.wrapped(real, self._data_input(real, None))
+            take = partial(self.program_arrays.add_data, name=None)
+            return self.traced(real, StructuredTrace(self, real, take, True))
+        return self.wrapped(real, self.program_arrays.add_data(real, None))
 
     def structured(self, name: str, real: Array) -> RecordedValue:
         """Return a structured result of a function, whose fields are taken as given.
@@ -706,36 +557,41 @@ class Recorder(NotingBuilder):
 
         def take(field: Array) -> Symbol:
             if operands == () and exact:
-                return self._data_input(field, None) if sources else self.constant_array(field)
+                return (
+                    self.program_arrays.add_data(field, None)
+                    if sources
+                    else self.constant_array(field)
+                )
             symbol = self.input(field)
             reason = "is taken as given: no op has structured results"
             self.step(what, reason, (symbol,), operands, exact)
             self.note(what, reason)
             return symbol
 
-        return self._traced(real, StructuredTrace(self, real, take, exact and operands == ()))
+        return self.traced(real, StructuredTrace(self, real, take, exact and operands == ()))
 
     def zeros_of(self, real: Array) -> RecordedValue:
         """Return a structured array of zeros with the dtype and shape of another."""
         zeros = np.zeros(real.shape, real.dtype)
-        return self._traced(zeros, StructuredTrace(self, zeros, self.constant_array, True))
+        return self.traced(zeros, StructuredTrace(self, zeros, self.constant_array, True))
 
-    def moved(
+    def move_structured(
         self, array: RecordedValue, real: Array, move: Callable[[RecordedValue], RecordedValue]
     ) -> RecordedValue:
         """Return a structured array with elements of another, each field moved by `move`."""
-        return self._traced(real, moved(self, array, real, move))
+        return self.traced(real, moved(self, array, real, move))
 
-    def taken_as_given(self, name: str, real: Any, why: str = "it is compiled") -> Symbol:
+    def add_opaque_result(self, name: str, real: Any, why: str = "it is compiled") -> Symbol:
         """Add an input for the result of a function without an op; return its symbol."""
-        what = self.calls[0] if self.calls else name
-        running = self._running_call(name)
-        symbol, operands = self.input(real), operands_of(self, self.arguments)
-        if operands == () and any(is_text(plain(x).dtype) for x in traced_leaves(self.arguments)):
-            self.data.append(symbol)  # texts are data, as those of files are
+        what, arguments = self.calls[0] if self.calls else name, self.arguments
+        running = None if self.running is None else self.running.measured(self, name)
+        symbol, operands = self.input(real), operands_of(self, arguments)
+        if operands == () and any(is_text(plain(x).dtype) for x in traced_leaves(arguments)):
+            self.program_arrays.data.append(symbol)  # texts are data, as those of files are
             return symbol
         exact = is_wide(what, self._function(), operands, real)
-        place = None if running is None else running.call.place(real, self.call_result)
+        result_of_call = UNDONE if self.running is None else self.running.result
+        place = None if running is None else running.call.place(real, result_of_call)
         result = None
         has_floats = running is not None and any(x.dtype.is_inexact for x in running.symbols)
         if dates.is_dated(real.dtype):
@@ -746,16 +602,7 @@ class Recorder(NotingBuilder):
         self.note(what, f"is taken as given: {why}")
         return symbol
 
-    def _running_call(self, name: str) -> KnownCall | None:
-        """Return the running call, one object for all its results: an audit measures it once."""
-        if self.known_call is not None:
-            return self.known_call
-        arguments = self.arguments[-1] if self.arguments else None
-        if arguments is None or self._last_call[0] is not arguments:
-            self._last_call = arguments, known_call(self, name)
-        return self._last_call[1]
-
-    def measured_whole(self, name: str, result: Any, since: int) -> Any:
+    def as_one_step(self, name: str, result: Any, since: int) -> Any:
         """Return the result of a function as that of one step with a call; or None.
 
         The function has finished without writes to its arguments. It is one step if one of its
@@ -763,7 +610,8 @@ class Recorder(NotingBuilder):
         """
         if not any(map(_is_unmeasured, self.steps[since:])):
             return None
-        running, arrays = known_call(self, name), arrays_in(result)
+        measured = None if self.running is None else self.running.measured(self, name)
+        running, arrays = measured, arrays_in(result)
         if running is None or not arrays or not all(self.has(x.dtype) for x in arrays):
             return None
         if any(dates.is_dated(x.dtype) for x in arrays):
@@ -804,11 +652,11 @@ class Recorder(NotingBuilder):
             with recording_with(None):
                 symbol = symbolic()
                 if symbol.dtype is DType.bool and self.sites.bool_leaves():
-                    self._leave(None, real, symbol, True, 0)
+                    self.leaving.add_symbol(None, real, symbol, True, 0)
                 else:
                     self.read(name, symbol, reason, truth=True)
         except Exception as error:  # no fault of the recording may stop the program
-            self.failed(error)
+            self.add_fault(error)
             self.read(name, self.arguments, reason)
 
 

@@ -48,8 +48,8 @@ from graphir.runtime.recording.blocks import (
 from graphir.runtime.recording.captured import swapped
 from graphir.runtime.recording.cells import CodeCell
 from graphir.runtime.recording.notes import Note
-from graphir.runtime.recording.numpy_.calls import calls_recorded
 from graphir.runtime.recording.numpy_.creation import makers_recorded, random_data
+from graphir.runtime.recording.numpy_.watched_code import calls_recorded
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.results import (
     as_returned,
@@ -227,7 +227,10 @@ def record(
             results = variable_outputs(recorder, result)
         else:
             own = leaves(None, getattr(function, "__self__", None), recorder)
-            changed = recorder.written_arguments(), [x for x in own if is_computed(recorder, x)]
+            changed = (
+                recorder.program_arrays.written_arguments(),
+                [x for x in own if is_computed(recorder, x)],
+            )
             results = list(leaves(result, changed, recorder, True))
         outputs = _outputs(recorder, result, results)
     return Recording(**_fields(recorder, result, outputs))
@@ -319,16 +322,17 @@ def _records(
     with ExitStack() as stack:
         stack.enter_context(makers_recorded())
         functions: list[FunctionType] = []
+        arrays = recorder.program_arrays
         argument, captured = (
-            partial(recorded_slot, wrap) for wrap in (recorder.argument, recorder.captured)
+            partial(recorded_slot, wrap) for wrap in (arrays.wrap_argument, arrays.wrap_capture)
         )
         of_data = swapped(argument, plain, arguments, keywords, functions=functions)
         of_captures = swapped(captured, plain, *captures, functions=functions)
         stack.enter_context(of_data)
-        recorder.captured_arrays = stack.enter_context(of_captures)
+        arrays.captured = stack.enter_context(of_captures)
         stack.enter_context(calls_recorded(functions))
         stack.enter_context(recording_with(recorder))
-        stack.callback(recorder.moved_back)
+        stack.callback(recorder.copy_back_resized_arrays)
         yield
 
 
@@ -359,13 +363,13 @@ def _fields(
     recorder: Recorder, result: Any, pairs: Sequence[tuple[Symbol, Any, str, int]]
 ) -> dict[str, Any]:
     """Return the fields of the Recording of a finished run with its outputs (see `_outputs`)."""
-    recorder.graph.outputs = tuple(symbol for symbol, *_ in pairs)
+    recorder.graph.set_interface(outputs=(symbol for symbol, *_ in pairs))
     beyond = RecordedFacts(
         tuple(recorder.steps),
         {pin.index: pin for pin in recorder.pins},
         recorder.masks,
         recorder.observed,
-        tuple(recorder.data or recorder.captures),
+        tuple(recorder.program_arrays.data or recorder.program_arrays.captures),
         {},
     )
     return {

@@ -41,7 +41,7 @@ def _walk(
     has_numbers: bool = False,
 ) -> None:
     if isinstance(value, (RecordedValue, TracedScalar)):
-        for leaf in recorder.fields(value):
+        for leaf in recorder.program_arrays.used_fields(value):
             leaves_by_id.setdefault(id(leaf), leaf)
     elif isinstance(value, RecordedNumber):
         leaves_by_id.setdefault(id(value), value.scalar)
@@ -53,7 +53,7 @@ def _walk(
             leaves_by_id.setdefault(id(cast("Any", value)), value)
     elif has_numbers and recorder.is_unknown_number(value):
         number = np.asarray(value)
-        leaf = recorder.wrapped(number, recorder.given(number))
+        leaf = recorder.wrapped(number, recorder.add_unrecorded_input(number))
         leaves_by_id.setdefault(id(value), leaf)
     elif isinstance(value, (int, float, complex, np.datetime64, np.timedelta64)):
         number, source = recorder.numbers.get(id(cast("Any", value)), (None, None))
@@ -99,7 +99,7 @@ def values_leaving(recorder: Recorder, results: Sequence[Any]) -> list[Leaving]:
 
 def _leaving(recorder: Recorder, results: Sequence[Any], surely: bool) -> Iterator[Leaving]:
     symbols = {symbol.index for x in results if (symbol := recorder.before(x)) is not None}
-    for (name, leaves_surely, *_), rounds in recorder.leaving.items():
+    for (name, leaves_surely, *_), rounds in recorder.leaving.rounds.items():
         new = {symbol: real for symbol, real in rounds.items() if symbol.index not in symbols}
         if not new or leaves_surely is not surely:
             continue

@@ -29,7 +29,7 @@ class RecordingSession:
     """Records calls in one graph.
 
     `slots` hold the arrays that the program captures, `places` the constructors (maker_places).
-    The code of the program must have its calls watched already (see numpy_.calls.watch_calls).
+    The code of the program must have its calls watched already (see watched_code.watch_calls).
     """
 
     def __init__(self, name: str, slots: Iterable[ArraySlot], places: MakerPlaces) -> None:
@@ -38,7 +38,9 @@ class RecordingSession:
             namespace[key] = maker
         for slot in slots:
             if slot.holds(slot.value):
-                new = recorded_slot(self.recorder.captured, slot.value, slot.name)
+                new = recorded_slot(
+                    self.recorder.program_arrays.wrap_capture, slot.value, slot.name
+                )
                 if new is not slot.value:
                     slot.store(new)
 
@@ -63,6 +65,6 @@ class RecordingSession:
 
     def _wrap(self, value: Any, name: str | None) -> Any:
         """Return a recorded scalar, or a recorded array that is an input from its first use on."""
-        recorder = self.recorder
-        wrap = recorder.argument if isinstance(value, np.generic) else recorder.captured
+        arrays = self.recorder.program_arrays
+        wrap = arrays.wrap_argument if isinstance(value, np.generic) else arrays.wrap_capture
         return wrap(value, name)

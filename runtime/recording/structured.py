@@ -80,10 +80,10 @@ class StructuredTrace(RecordingTrace):
 
     def write(self, symbol: Symbol | None) -> None:
         """Note that something not recorded wrote to the memory: its fields are as given."""
-        self.is_certain, self.take = False, self.recorder.given
+        self.is_certain, self.take = False, self.recorder.add_unrecorded_input
         for trace in self.fields.values():
             trace.write(None)
-        self.version = self.recorder.counted()
+        self.version = self.recorder.count_write()
 
     def view_of_part(self, view: Array) -> RecordingTrace:
         """Return the trace of a view: of a field by that field's; of structured memory, this."""
@@ -91,7 +91,9 @@ class StructuredTrace(RecordingTrace):
             return self
         field = self.field_of(view)
         if field is None:  # bits of several fields
-            return RecordingTrace(self.recorder, view, self.recorder.retaken(view))
+            return RecordingTrace(
+                self.recorder, view, self.recorder.add_unrecorded_input_if_typed(view)
+            )
         return view_trace(field, view)
 
 
@@ -136,7 +138,7 @@ def moved(
     """
     source = structured_trace(array, recorder)
     if source is None:  # the bits of an array of numbers
-        return StructuredTrace(recorder, real, recorder.given, is_certain=False)
+        return StructuredTrace(recorder, real, recorder.add_unrecorded_input, is_certain=False)
     new = StructuredTrace(recorder, real, source.take, source.is_certain)
     for (path, leaf), (_, part) in zip(leaf_fields(array.plain), leaf_fields(real), strict=True):
         trace = source.field_of(leaf) if recorder.has(leaf.dtype) else None

@@ -119,7 +119,7 @@ class RecordingTrace:
             root.write(None)
         if self.parent is not None and self.version != root.version:
             if self.steps is None:
-                self.symbol = self.recorder.reinterpreted(self.plain, root)
+                self.symbol = self.recorder.bit_view_symbol(self.plain, root)
             else:
                 self.symbol = steps.forward(self.steps, self.recorder, self.parent.read())
             self.version = root.version
@@ -153,8 +153,12 @@ class RecordingTrace:
         if symbol is not None and _shares_places((root or self).plain):
             symbol = None  # the write changes more elements than those of the symbol
         if root is None or self.parent is None:
-            self.symbol = self.recorder.retaken(self.plain, True) if symbol is None else symbol
-            self.version = self.recorder.counted()
+            self.symbol = (
+                self.recorder.add_unrecorded_input_if_typed(self.plain, True)
+                if symbol is None
+                else symbol
+            )
+            self.version = self.recorder.count_write()
             self.fingerprint = _print_of(self.plain)
             return
         # NumPy has written already, so the digest must not take this write for an unseen one.
@@ -164,7 +168,7 @@ class RecordingTrace:
                 raise UnrecordedError("what is written there is known by memory alone")
             whole = steps.backward(self.steps, self.recorder, self.parent.read(), symbol)
         except Exception as error:  # no fault of the recording may stop the program
-            self.recorder.failed(error)
+            self.recorder.add_fault(error)
             self.parent, whole = root, None
             self.steps = None
         self.parent.write(whole)
@@ -299,7 +303,9 @@ def _found(array: RecordedValue, recorder: Recorder) -> RecordingTrace:
     owner = recorder.owner(array.plain)  # as of a view of an array of another class
     if owner is not None:
         return view_trace(owner, array.plain)
-    return RecordingTrace(recorder, array.plain, recorder.retaken(array.plain))
+    return RecordingTrace(
+        recorder, array.plain, recorder.add_unrecorded_input_if_typed(array.plain)
+    )
 
 
 def view_trace(parent: RecordingTrace, view: Array) -> RecordingTrace:

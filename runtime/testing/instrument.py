@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Literal, TypeAlias
 
-from graphir.runtime.recording.numpy_.calls import watch_calls
+from graphir.runtime.recording.numpy_.watched_code import watch_calls
 
 ENTER, RESULT, LEAVE = "__graphir_enter__", "__graphir_result__", "__graphir_leave__"
 """The names of the callbacks in the code of functions."""

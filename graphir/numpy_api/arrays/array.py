@@ -12,18 +12,17 @@ import numpy as np
 
 from graphir.errors import GraphError
 from graphir.ir.graph import Graph
-from graphir.ir.operators.in_place import WRITING, refuse_write
-from graphir.ir.symbol import Symbol, ValuelessError
-from graphir.numpy_api.arrays import calls
+from graphir.ir.operators.in_place import refuse_write
+from graphir.ir.symbol import Symbol
+from graphir.numpy_api.arrays import function_calls, ufunc_calls
 from graphir.numpy_api.arrays.boundary import (
-    asks_in_trace,
     at_boundary,
     attributes_of,
     bounded,
-    numpy_class,
 )
+from graphir.numpy_api.arrays.builtin_stand_ins import hide_attributes
 from graphir.numpy_api.arrays.indexing import get, put
-from graphir.numpy_api.arrays.makers import TRACED_NUMPY, hide_attributes, is_taken_for_dtype
+from graphir.numpy_api.arrays.makers import is_taken_for_dtype
 from graphir.numpy_api.arrays.memory import (
     ArrayAttributeError,
     ArrayTypeError,
@@ -37,6 +36,15 @@ from graphir.numpy_api.arrays.memory import (
 )
 from graphir.numpy_api.arrays.operands import adopted, cast_symbol, plains
 from graphir.numpy_api.arrays.selection import SelectionValue
+from graphir.numpy_api.arrays.value_methods import (
+    DispatchProtocols,
+    FunctionMethods,
+    UnknownValueMethods,
+    method_of,
+    refuse_conversion,
+    ufunc_protocol,
+    unknown_values_error,
+)
 from graphir.numpy_api.arrays.writers import WRITERS
 from graphir.numpy_api.signatures import bind_methods
 from graphir.numpy_api.traced_numbers import TracedNumber
@@ -46,21 +54,21 @@ from graphir.numpy_api.views.steps import BitView, Pick
 
 def _operator(function: Any) -> Any:
     def operate(self: Any, *other: Any) -> Any:
-        return calls.operate(function, self, *other)
+        return ufunc_calls.operate(function, self, *other)
 
     return operate
 
 
 def _reflected(function: Any) -> Any:
     def operate(self: Any, other: Any) -> Any:
-        return calls.operate(function, other, self)
+        return ufunc_calls.operate(function, other, self)
 
     return operate
 
 
 def _in_place(function: Any, ufunc: Any) -> Any:
     def operate(self: Any, other: Any) -> Any:
-        return calls.in_place(function, ufunc, self, other)
+        return ufunc_calls.in_place(function, ufunc, self, other)
 
     return operate
 
@@ -83,217 +91,7 @@ def _operators(cls: Any, in_place: bool) -> Any:
     return cls
 
 
-def _dispatched(call: Callable[..., Any]) -> Any:
-    def __array_ufunc__(  # noqa: N807 -- NumPy's name
-        self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any
-    ) -> Any:
-        return call(ufunc, method, inputs, kwargs)
-
-    return __array_ufunc__
-
-
-@bounded
-class _Dispatching:
-    """NumPy's dispatch protocols, `__array_ufunc__` and `__array_function__`."""
-
-    __slots__ = ()
-
-    __array_ufunc__ = _dispatched(calls.call_ufunc)
-
-    def __array_function__(self, function: Any, _: Any, args: Any, kwargs: Any) -> Any:
-        return calls.call_like(self, function, args, kwargs)
-
-
-def _method(function: Any) -> Callable[..., Any]:
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return calls.call_function(function, (self, *args), kwargs)
-
-    return method
-
-
-def _number(kind: Any) -> Callable[[Any], Any]:
-    """Return the conversion to a Python number, which an array with known values has."""
-
-    def convert(self: Any) -> Any:
-        return kind(self.plain if self.is_known else self.read())
-
-    return convert
-
-
-@bounded
-class _Methods:
-    """The methods of ndarrays and scalars that call the NumPy function of the same name."""
-
-    __slots__ = ()
-
-    sum = _method(np.sum)
-    prod = _method(np.prod)
-    max = _method(np.max)
-    min = _method(np.min)
-    mean = _method(np.mean)
-    var = _method(np.var)
-    std = _method(np.std)
-    any = _method(np.any)
-    all = _method(np.all)
-    argmax = _method(np.argmax)
-    argmin = _method(np.argmin)
-    argsort = _method(np.argsort)
-    cumsum = _method(np.cumsum)
-    cumprod = _method(np.cumprod)
-    round = _method(np.round)
-    trace = _method(np.trace)
-    take = _method(np.take)
-    repeat = _method(np.repeat)
-    searchsorted = _method(np.searchsorted)
-    nonzero = _method(np.nonzero)
-    choose = _method(np.choose)
-
-    __bool__ = _number(bool)
-    __float__ = _number(float)
-    __int__ = _number(int)
-    __complex__ = _number(complex)
-
-    def __index__(self) -> int:
-        x: Any = self
-        return operator.index(x.plain if x.is_known else x.read())
-
-    def compress(self, condition: Any, axis: Any = None, out: Any = None) -> Any:
-        """Return the slices at which a condition is true."""
-        return calls.call_function(np.compress, (condition, self, axis), {"out": out})
-
-    def clip(self, min: Any = None, max: Any = None, out: Any = None) -> Any:  # noqa: A002
-        """Return the elements between two bounds."""
-        return calls.call_function(np.clip, (self, min, max), {"out": out})
-
-    def conj(self) -> Any:
-        """Return the complex conjugate; of real numbers the array itself, as NumPy does."""
-        x: Any = self
-        if x.dtype.kind != "c":
-            return x
-        return calls.call_ufunc(np.conjugate, "__call__", (x,), {})
-
-    conjugate = conj
-
-
-@bounded
-class _Unknown:
-    """What a program can ask of a value that exists when the graph runs: text, bytes, memory.
-
-    Known values answer. Other questions end the trace.
-    """
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return _text(self, repr)
-
-    def __str__(self) -> str:
-        return _text(self, str)
-
-    def __format__(self, how: str) -> str:
-        return _text(self, format, how)
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return _plain_attribute(self, "__reduce_ex__")(protocol)
-
-    def __reduce__(self) -> Any:
-        return _plain_attribute(self, "__reduce__")()
-
-    def __getstate__(self) -> Any:
-        return _plain_attribute(self, "__getstate__")()
-
-    def __sizeof__(self) -> int:
-        return _plain_attribute(self, "__sizeof__")()
-
-    def __bytes__(self) -> bytes:
-        return _plain_attribute(self, "tobytes")()
-
-    def __buffer__(self, flags: int) -> memoryview:
-        value: Any = self
-        if not value.is_known:
-            _refuse_conversion(value)
-        return memoryview(value.__array__())
-
-    def __dlpack__(self, *_: Any, **__: Any) -> Any:
-        return _plain_attribute(self, "__dlpack__")
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return 1, 0  # NumPy's: the CPU
-
-    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        plainly(np.empty(()).__array_namespace__, api_version=api_version)
-        return TRACED_NUMPY
-
-    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
-        is_scalar = return_scalar and isinstance(array, ArrayValue) and not array.dims
-        return cast("Any", array)[()] if is_scalar else array
-
-    device = property(lambda _: "cpu", doc="The device of the memory.")
-
-    def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
-        """Return the value itself, which is on the CPU."""
-        plainly(np.empty(()).to_device, device, stream=stream)
-        return self
-
-    def __dir__(self) -> list[str]:
-        return dir(numpy_class(self))
-
-    def __getattr__(self, name: str) -> Any:
-        value: Any = self
-        if name not in attributes_of(value):
-            kind = numpy_class(value)
-            text = f"{kind.__module__}.{kind.__name__!s} object has no attribute {name!r}"
-            raise ArrayAttributeError(text)
-        if value.is_known and name in _OF_MEMORY:
-            return getattr(value.__array__(), name)
-        if name in ("__array_struct__", "__array_interface__"):
-            _refuse_conversion(value)
-        if name in WRITING:
-            refuse_write(name)
-        raise _refusal()
-
-
 _CLASS = type
-_OF_MEMORY = frozenset(("__array_struct__", "__array_interface__", "data", "ctypes"))
-"""The attributes of an ndarray that tell where its memory is; it is read-only."""
-
-
-def _refuse_conversion(value: Any) -> NoReturn:
-    """Raise ValuelessError: compiled code asks for the values of an array, as `np.float64(x)`."""
-    try:
-        Symbol.__array__(value.read())
-    except ValuelessError as error:
-        raise error.having(fixes=_CONVERSIONS) from None
-    raise AssertionError  # which has raised
-
-
-_CONVERSIONS = (
-    "use x.astype(np.float64) for np.float64(x)",
-    "np.stack(list) for an array of a list",
-    "and pass an array that x indexes as an argument",
-)
-
-
-def _plain_attribute(value: Any, name: str) -> Any:
-    """Return an attribute of the ndarray of a known value."""
-    if not value.is_known:
-        raise _refusal()
-    return getattr(value.plain, name)
-
-
-def _text(value: Any, function: Any, *how: str) -> str:
-    if value.is_known:
-        return function(value.plain, *how)
-    if asks_in_trace(value.memory):
-        raise _refusal()
-    return repr(value.read())
-
-
-def _refusal() -> GraphError:
-    return GraphError(
-        "the values of an array are known when the graph runs",
-        fix="do this outside of the traced function",
-    )
 
 
 def _moving(name: str) -> Callable[..., Any]:
@@ -332,7 +130,7 @@ def _unplaced(x: SymbolicArray, name: str, args: Any, kwargs: Any) -> Any:
     A view of unknown layout may share the memory, so a write could not update the view.
     """
     x.cell.frozen = x.cell.frozen or "it has views of unknown layout"
-    method: Any = _method(getattr(np, name, np.ravel))
+    method: Any = method_of(getattr(np, name, np.ravel))
     if name == "reshape" and kwargs.get("order", "C") == "C":
         return x.memory.value_of(x.read().reshape(*args))
     array = method(x, *args, **kwargs)
@@ -340,7 +138,7 @@ def _unplaced(x: SymbolicArray, name: str, args: Any, kwargs: Any) -> Any:
     return array
 
 
-class SymbolicArray(_Dispatching, _Methods, _Unknown, ArrayValue):
+class SymbolicArray(DispatchProtocols, FunctionMethods, UnknownValueMethods, ArrayValue):
     """An ndarray of a traced function, with NumPy's views, writes and dtypes.
 
     `isinstance(x, np.ndarray)` is true. Compiled code still cannot use the object as an ndarray: it
@@ -486,8 +284,8 @@ class SymbolicArray(_Dispatching, _Methods, _Unknown, ArrayValue):
 
     # -- views and copies
 
-    dot = _method(np.dot)
-    argpartition = _method(np.argpartition)
+    dot = method_of(np.dot)
+    argpartition = method_of(np.argpartition)
 
     reshape = _moving("reshape")
     ravel = _moving("ravel")
@@ -576,7 +374,7 @@ class SymbolicArray(_Dispatching, _Methods, _Unknown, ArrayValue):
     @property
     def real(self) -> Any:
         """The real parts, as a view."""
-        return calls.call_function(np.real, (self,), {})
+        return function_calls.call_function(np.real, (self,), {})
 
     @real.setter
     def real(self, value: Any) -> None:
@@ -586,7 +384,7 @@ class SymbolicArray(_Dispatching, _Methods, _Unknown, ArrayValue):
     def imag(self) -> Any:
         """The imaginary parts: a view for complex numbers, read-only zeros for real ones."""
         if self.dtype.kind == "c" or self.is_known:
-            return calls.call_function(np.imag, (self,), {})
+            return function_calls.call_function(np.imag, (self,), {})
         return self.memory.plain_array(cast("Any", self.plain).imag)
 
     @imag.setter
@@ -605,7 +403,7 @@ class SymbolicArray(_Dispatching, _Methods, _Unknown, ArrayValue):
         """Set every element to a number."""
         if np.ndim(value):
             raise GraphError("fill takes a number", fix="use x[...] = y", got="an array")
-        calls.assign_all(self, value)
+        function_calls.assign_all(self, value)
 
     def partition(
         self, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None
@@ -626,7 +424,9 @@ class SymbolicArray(_Dispatching, _Methods, _Unknown, ArrayValue):
         if order is not None:
             raise GraphError("order= is of structured arrays", fix="leave it out")
         settings = {"descending": descending} if descending else {}
-        self[...] = calls.call_function(np.sort, (self, axis, kind), {"stable": stable, **settings})
+        self[...] = function_calls.call_function(
+            np.sort, (self, axis, kind), {"stable": stable, **settings}
+        )
 
     def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
         """Set elements by their positions in row-major order."""
@@ -644,7 +444,7 @@ class SymbolicArray(_Dispatching, _Methods, _Unknown, ArrayValue):
         return real
 
     def _values(self) -> NoReturn:
-        _refuse_conversion(self)
+        refuse_conversion(self)
 
     def __contains__(self, item: object) -> bool:
         return bool((self == item).any())  # pyright: ignore
@@ -655,11 +455,11 @@ class SymbolicArray(_Dispatching, _Methods, _Unknown, ArrayValue):
         raise GraphError("NumPy deletes no elements of an array", fix="use np.delete")
 
 
-class SymbolicScalar(_Dispatching, _Methods, _Unknown, ScalarValue):
+class SymbolicScalar(DispatchProtocols, FunctionMethods, UnknownValueMethods, ScalarValue):
     """A NumPy scalar of a traced function: an immutable number."""
 
     __slots__ = ()
-    __array_priority__ = calls.LEAST_PRIORITY
+    __array_priority__ = ufunc_calls.LEAST_PRIORITY
 
     @property
     def __class__(self) -> Any:  # pyright: ignore -- isinstance reads it after the type
@@ -762,7 +562,7 @@ class SymbolicScalar(_Dispatching, _Methods, _Unknown, ScalarValue):
     tolist = item
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        _refuse_conversion(self)
+        refuse_conversion(self)
 
     def __round__(self, digits: Any = None) -> Any:
         if digits is None:
@@ -770,10 +570,10 @@ class SymbolicScalar(_Dispatching, _Methods, _Unknown, ScalarValue):
                 "the result is a Python int, known when the graph runs",
                 fix="use np.round(x)",
             )
-        return calls.call_function(np.round, (self, digits), {})
+        return function_calls.call_function(np.round, (self, digits), {})
 
     def __hash__(self) -> int:
-        raise _refusal()
+        raise unknown_values_error()
 
 
 def _of_complex(symbol: Symbol, dtype: Any) -> Symbol:
@@ -789,7 +589,7 @@ def _refused(what: str) -> Any:
     return refuse
 
 
-class SymbolicSelection(_Dispatching, SelectionValue):
+class SymbolicSelection(DispatchProtocols, SelectionValue):
     """The result of x[mask] in a traced function."""
 
     __slots__ = ()
@@ -804,15 +604,15 @@ class SymbolicSelection(_Dispatching, SelectionValue):
         """The dtype as a NumPy dtype."""
         return self.symbol.dtype.to_numpy()
 
-    sum = _method(np.sum)
-    prod = _method(np.prod)
-    max = _method(np.max)
-    min = _method(np.min)
-    any = _method(np.any)
-    all = _method(np.all)
-    mean = _method(np.mean)
-    var = _method(np.var)
-    std = _method(np.std)
+    sum = method_of(np.sum)
+    prod = method_of(np.prod)
+    max = method_of(np.max)
+    min = method_of(np.min)
+    any = method_of(np.any)
+    all = method_of(np.all)
+    mean = method_of(np.mean)
+    var = method_of(np.var)
+    std = method_of(np.std)
 
     __getitem__ = _refused("[]")
     __len__ = _refused("len()")
@@ -873,8 +673,8 @@ for _class, _numpys in (
 
 
 _bound = at_boundary("an experiment", len)  # as `bounded` does with the methods above
-calls.set_experiment(
-    lambda function: _bound(_operator(function)), lambda call: _bound(_dispatched(call))
+ufunc_calls.set_experiment(
+    lambda function: _bound(_operator(function)), lambda call: _bound(ufunc_protocol(call))
 )
 
 

@@ -15,10 +15,8 @@ import sys
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from functools import lru_cache, wraps
-from inspect import getattr_static
 from itertools import islice
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
-from threading import RLock
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any, cast
 
@@ -32,11 +30,10 @@ from graphir.ir.symbol import Symbol
 from graphir.location import user_location
 from graphir.numpy_api.arrays.boundary import (
     at_boundary,
-    attributes_of,
     bounded,
     has_settings,
-    numpy_class,
 )
+from graphir.numpy_api.arrays.builtin_stand_ins import BUILTIN_STAND_INS, hide_from_program
 from graphir.numpy_api.arrays.memory import (
     ArrayValue,
     LayoutUse,
@@ -56,17 +53,15 @@ from graphir.numpy_api.arrays.operands import (
     memory_among,
     plains,
 )
+from graphir.numpy_api.interception import Interceptor
 from graphir.numpy_api.reductions.masked import UNSET
 from graphir.numpy_api.signatures import bound
 from graphir.numpy_api.traced_numbers import TracedNumber
 from graphir.numpy_api.views.layouts import steps_between
 from graphir.ops.dims import Dim
 
-_LOCK = RLock()
-_USERS = [0]
-_REPLACED: list[tuple[dict[str, Any], str, Any]] = []
-_ADDED: dict[tuple[int, str], dict[str, Any]] = {}
-"""The modules that have a stand-in of a builtin function, by the module's id and the name."""
+_TRACED = Interceptor()
+"""Has the stand-ins of all running traces."""
 
 Record = Callable[..., Any]
 
@@ -76,18 +71,11 @@ def makers_traced(function: Any) -> Generator[None]:
     """Inside the block, NumPy's constructors make symbolic arrays for traced functions."""
     while hasattr(function, "func") or hasattr(function, "__func__"):
         function = getattr(function, "func", None) or function.__func__
-    with _LOCK:
-        _USERS[0] += 1
-    try:
+    with _TRACED.block():
         code = getattr(function, "__code__", None)
         names = _names_in(code)
         replace_makers(getattr(function, "__globals__", {}), names, names)
         yield
-    finally:
-        with _LOCK:
-            _USERS[0] -= 1
-            if not _USERS[0]:
-                _restore()
 
 
 def _names_in(code: Any) -> set[str]:
@@ -105,38 +93,21 @@ def replace_makers(
     The module gets stand-ins of the builtin functions among `names` too, which its code loads, and
     its code does not see `attributes` that symbolic values have beside those of NumPy's values.
     """
-    if active_memory() is None and not _USERS[0]:
+    if active_memory() is None and not _TRACED.is_active:
         return
-    for name in attributes:
-        for kind in _HIDDEN.pop(name, ()):
-            setattr(kind, name, _Hidden(name, getattr_static(kind, name)))
+    hide_from_program(attributes)
     for name, value in list(space.items()):
         stand_in = STAND_INS.get(id(value))
         if stand_in is not None:
-            with _LOCK:
-                space[name] = stand_in
-                _REPLACED.append((space, name, value))
+            _TRACED.replace(space, name, stand_in)
     if space.get("__name__") != "builtins":
-        for name in _BUILTINS.keys() & names - space.keys():
-            with _LOCK:
-                space[name] = _BUILTINS[name]
-                _ADDED[id(space), name] = space
+        for name in BUILTIN_STAND_INS.keys() & names - space.keys():
+            _TRACED.add(space, name, BUILTIN_STAND_INS[name])
 
 
 def is_added(space: dict[str, Any], name: str) -> bool:
     """Whether a module has a name only during the trace: the stand-in of a builtin function."""
-    return (id(space), name) in _ADDED
-
-
-def _restore() -> None:
-    while _REPLACED:
-        space, name, original = _REPLACED.pop()
-        if original_of(space.get(name)) is original:
-            space[name] = original
-    while _ADDED:
-        (_, name), space = _ADDED.popitem()
-        if space.get(name) is _BUILTINS[name]:
-            del space[name]
+    return _TRACED.is_added(space, name)
 
 
 def original_of(value: Any) -> Any:
@@ -546,125 +517,6 @@ class _TracedMain(TracedNumpy):
         vars(self.lib)["stride_tricks"] = TracedNumpy(np.lib.stride_tricks)
 
 
-# -- attributes that NumPy's values lack
-
-_HIDDEN: dict[str, list[type]] = {}
-"""The attributes of symbolic values that no program has asked for yet, with their classes."""
-
-
-def hide_attributes(kind: type, numpys: type) -> None:
-    """Hide the attributes of a class of symbolic values that NumPy's class lacks from programs.
-
-    An attribute is hidden from the first program on whose code names it, because each access then
-    takes longer.
-    """
-    for name in {*dir(kind)} - {*dir(numpys)}:
-        if not name.startswith("__"):
-            _HIDDEN.setdefault(name, []).append(kind)
-
-
-class _Hidden:
-    """An attribute of a symbolic value that only the code of this project sees."""
-
-    def __init__(self, name: str, member: Any) -> None:
-        self._name, self._member = name, member
-
-    def __get__(self, value: Any, kind: Any = None) -> Any:
-        self._check(value)
-        member: Any = self._member
-        return member.__get__(value, kind) if hasattr(member, "__get__") else member
-
-    def __set__(self, value: Any, new: Any) -> None:
-        self._check(value)
-        self._member.__set__(value, new)
-
-    def _check(self, value: Any) -> None:
-        if not is_own_module(str(_getframe(2).f_globals.get("__name__", ""))):
-            name = getattr(numpy_class(value), "__name__", "")
-            raise AttributeError(f"{name!r} object has no attribute {self._name!r}")
-
-
-# -- builtin functions, which look at a value's own class
-
-
-class _Class:
-    """The stand-in of a builtin class, of which nothing but calls differs."""
-
-    def __init__(self, original: type, call: Callable[..., Any]) -> None:
-        self._original, self._call = original, call
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._call(*args, **kwargs)
-
-    def __instancecheck__(self, value: Any) -> bool:
-        return isinstance(value, self._original)
-
-    def __subclasscheck__(self, kind: Any) -> bool:
-        return issubclass(kind, self._original)
-
-    def __mro_entries__(self, bases: Any) -> tuple[type]:
-        return (self._original,)
-
-    def __eq__(self, other: object) -> bool:
-        return other is self._original or other is self
-
-    def __hash__(self) -> int:
-        return hash(self._original)
-
-    def __or__(self, other: Any) -> Any:
-        return self._original | other
-
-    def __ror__(self, other: Any) -> Any:
-        return other | self._original
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._original, name)
-
-    def __repr__(self) -> str:
-        return repr(self._original)
-
-
-def _type(*args: Any, **kwargs: Any) -> Any:
-    """Return the class of a value: that of NumPy's value for a traced one."""
-    if len(args) == 1 and not kwargs:
-        kind: Any = numpy_class(args[0]) or cast("object", type(args[0]))
-        stand_in = _BUILTINS.get(kind.__name__)
-        return stand_in if stand_in == kind else kind
-    return type(*args, **kwargs)
-
-
-class _OfBuffer(_Class):
-    """The stand-in of a class that reads buffers; classes have `__buffer__` since Python 3.12."""
-
-    @at_boundary("the buffer of an array", memoryview)
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if args and isinstance(args[0], VALUES):
-            args = (cast("Any", args[0]).__buffer__(0), *args[1:])
-        return self._call(*args, **kwargs)
-
-
-def _hasattr(value: Any, name: str, /) -> bool:
-    kind = numpy_class(value)
-    return hasattr(value, name) if kind is None else name in attributes_of(value)
-
-
-@at_boundary("getattr", getattr)
-def _getattr(value: Any, name: str, /, *default: Any) -> Any:
-    if numpy_class(value) is None or name in attributes_of(value):
-        return getattr(value, name, *default)
-    return default[0] if default else value.__getattr__(name)
-
-
-_BUILTINS: dict[str, Any] = {
-    "type": _Class(type, _type),
-    "hasattr": _hasattr,
-    "getattr": _getattr,
-}
-if sys.version_info < (3, 12):
-    _BUILTINS.update({kind.__name__: _OfBuffer(kind, kind) for kind in (memoryview, bytearray)})
-"""The stand-ins of builtin functions. They know the attributes that NumPy's values lack."""
-
-
 TRACED_NUMPY = _TracedMain()
 _PAIRS = [
     *MAKERS.values(),
@@ -672,7 +524,7 @@ _PAIRS = [
     (np.lib, TRACED_NUMPY.lib),
     (np.lib.stride_tricks, TRACED_NUMPY.lib.stride_tricks),
     *((getattr(np, name), joiner) for name, joiner in _JOINERS.items()),
-    *((getattr(builtins, name), stand_in) for name, stand_in in _BUILTINS.items()),
+    *((getattr(builtins, name), stand_in) for name, stand_in in BUILTIN_STAND_INS.items()),
 ]
 STAND_INS: dict[int, Any] = {id(original): stand_in for original, stand_in in _PAIRS}
 ORIGINALS: dict[int, Any] = {id(stand_in): original for original, stand_in in _PAIRS}

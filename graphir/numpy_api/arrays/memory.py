@@ -10,7 +10,8 @@ whole to a view from the strides.
 A cell without a symbol is known. The values of its `plain` are the program's values, and NumPy
 computes with them until the program writes a symbol.
 
-A cell of a recording has a symbol and true values. A lazy array has a symbol alone.
+Recordings and the Array API namespace have no cells: see RecordingTrace and Lazy, which share the
+steps of views (numpy_api/views).
 """
 
 from __future__ import annotations
@@ -246,8 +247,8 @@ class TraceMemory(ViewBuilder):
 
     def check(self) -> None:
         """Raise the refusal that the program has caught, or GraphError for too long a trace."""
-        if self.graph.refusal is not None:
-            raise self.graph.refusal.having()
+        if self.graph.trace_state.refusal is not None:
+            raise self.graph.trace_state.refusal.having()
         if _ERROR_STATE.get() is not self._error_state:
             self._check_error_state()
         if _warning_state() != self._warnings:

@@ -23,11 +23,16 @@ from graphir.passes.analysis.casts.causes import Uses
 from graphir.passes.analysis.casts.conversion import CastConversion, Kind, StepLoss
 from graphir.passes.analysis.casts.layers import LayerTotals, layers
 from graphir.passes.analysis.casts.losses import LossRow
-from graphir.passes.analysis.casts.measured import Measured, OutputError, Unseen
+from graphir.passes.analysis.casts.measured import (
+    Measured,
+    OutputError,
+    Unseen,
+    parts_unseen,
+    unique_parts,
+)
 from graphir.passes.analysis.casts.ranking import ranked
 from graphir.passes.analysis.casts.rows import CastRow
 from graphir.passes.analysis.casts.sites import CastSites
-from graphir.passes.analysis.casts.unseen import parts_unseen, unique_parts
 from graphir.passes.analysis.casts.walk import CastWalk
 from graphir.passes.analysis.casts.widening import (
     InnerWidening,
@@ -35,7 +40,7 @@ from graphir.passes.analysis.casts.widening import (
     inner_widenings,
     widenings,
 )
-from graphir.passes.analysis.graph_diff import GraphDiff
+from graphir.passes.analysis.diff import GraphDiff
 from graphir.passes.analysis.policies.patterns import cast_pattern
 from graphir.passes.implicit_cast import implicit_cast
 from graphir.promotion import RulesLike
@@ -278,7 +283,7 @@ class CastReport(Sequence[CastRow]):
 
     def _repr_html_(self) -> str:
         """Return an HTML table for notebooks."""
-        from graphir.passes.reports.notebook import report_fragment
+        from graphir.passes.reports.html_rows import report_fragment
 
         return report_fragment(self)
 
@@ -317,12 +322,11 @@ def report_with_kernels(
     """
     extended, twins, count = graph, (), len(graph.outputs)
     if kept:
-        extended = graph.like()
-        extended.symbols, extended.inputs = graph.symbols, graph.inputs
-        extended.input_names, extended.outputs = graph.input_names, (*graph.outputs, *kept)
+        extended = graph.with_outputs((*graph.outputs, *kept))
     explicit = implicit_cast(extended)
     if kept:
-        twins, explicit.outputs = explicit.outputs[count:], explicit.outputs[:count]
+        twins = explicit.outputs[count:]
+        explicit.set_interface(outputs=explicit.outputs[:count])
     return _report(graph, explicit, extended is not explicit, inside_kernels=True), twins
 
 

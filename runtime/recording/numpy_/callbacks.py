@@ -81,7 +81,7 @@ def vectorized(
         is_mixed = are_recorded and len(kinds) > 1
         if is_mixed:
             raise UnrecordedError("its results have several dtypes")
-        symbol, to = recorder.listed(elements), recorder.dtype(part.dtype)
+        symbol, to = recorder.list_symbol(elements), recorder.dtype(part.dtype)
         flat = part.reshape(-1)
         cast = recorder.converted(symbol, elements, to, "result", "vectorize", flat, ASSIGN)
         return recorder.reshaped(cast, part.shape)

@@ -15,7 +15,6 @@ from functools import reduce, wraps
 from itertools import chain, islice
 from operator import attrgetter
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
-from threading import RLock
 from types import BuiltinFunctionType
 from typing import Any, TypeAlias, cast
 
@@ -24,6 +23,7 @@ import numpy as np
 from graphir import DType, Symbol, ops
 from graphir.location import is_internal
 from graphir.numpy_api.arrays.operands import leaves
+from graphir.numpy_api.interception import Interceptor
 from graphir.numpy_api.signatures import bound
 from graphir.runtime.recording.captured import LIBRARIES
 from graphir.runtime.recording.fallback import opaque, rescued
@@ -33,7 +33,7 @@ from graphir.runtime.recording.numpy_.functions import emptied
 from graphir.runtime.recording.numpy_.method_ops import filled
 from graphir.runtime.recording.numpy_.python_numbers import function_of, rounded
 from graphir.runtime.recording.operands import traced_leaves
-from graphir.runtime.recording.recorder import UNDONE, Recorder
+from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.values import (
     RecordedValue,
     TracedInt,
@@ -56,25 +56,28 @@ _LEFT = {__name__, "numpy._core._methods"}
 numbers by out=..., which wrappers would not pass on."""
 _DEMANDING = ("scipy.fft._pocketfft.pypocketfft",)
 """Compiled modules that refuse a subclass of ndarray as the array of a result."""
-_LOCK = RLock()
-_USERS = [0]
-_REPLACEMENTS: list[tuple[dict[str, Any], str, Any]] = []
+_RECORDED = Interceptor()
+"""Has the stand-ins of all running recordings."""
 
 
 @contextmanager
 def makers_recorded() -> Generator[None]:
     """Context manager: inside the block, array constructors on a recording thread are recorded."""
-    with _LOCK:
-        _USERS[0] += 1
-        if _USERS[0] == 1:
-            _replace()
-    try:
+    with _RECORDED.block(_replace):
         yield
-    finally:
-        with _LOCK:
-            _USERS[0] -= 1
-            if not _USERS[0]:
-                _restore()
+
+
+def _replace() -> None:
+    for namespace, name, maker in maker_places():
+        _RECORDED.replace(namespace, name, maker)
+    for owner, name, record in _METHODS:
+        if name in vars(owner):
+            _RECORDED.replace_attribute(owner, name, recorded_function(vars(owner)[name], record))
+    for path in _DEMANDING:
+        namespace = getattr(sys.modules.get(path), "__dict__", {})
+        for name, original in list(namespace.items()):
+            if isinstance(original, BuiltinFunctionType):
+                _RECORDED.replace(namespace, name, recorded_function(original, _compiled))
 
 
 MakerPlaces: TypeAlias = "list[tuple[dict[str, Any], str, Maker]]"
@@ -85,55 +88,34 @@ def maker_places() -> MakerPlaces:
     return [
         (namespace, name, maker)
         for path, module in list(sys.modules.items())
-        if (namespace := cast("dict[str, Any]", getattr(module, "__dict__", {}))).get("__name__")
-        not in _LEFT
-        for name, original, maker in _names_in(path, namespace)
+        for namespace in (cast("dict[str, Any]", getattr(module, "__dict__", {})),)
+        for name, original, maker in _candidates(path, namespace)
         if namespace.get(name) is original
     ]
-
-
-def _replace() -> None:
-    for namespace, name, maker in maker_places():
-        _REPLACEMENTS.append((namespace, name, namespace[name]))
-        namespace[name] = maker
-    for owner, name, record in _METHODS:
-        original = getattr(owner, name, None)
-        if original is not None:
-            setattr(owner, name, recorded_function(original, record))
-    for path in _DEMANDING:
-        namespace = getattr(sys.modules.get(path), "__dict__", {})
-        for name, original in list(namespace.items()):
-            if isinstance(original, BuiltinFunctionType):
-                namespace[name] = recorded_function(original, _compiled)
-                _REPLACEMENTS.append((namespace, name, original))
 
 
 _Names: TypeAlias = "Sequence[tuple[str, Any, Maker]]"
 _MODULE_NAMES: dict[str, tuple[int, int, _Names]] = {}
 """A cache for installed modules, which seldom change: the id and the size of a module's namespace,
-and the names in it to replace."""
+and the names in it to replace. It has at most one entry for each path of `sys.modules`."""
 
 
-def _names_in(path: str, namespace: dict[str, Any]) -> _Names:
-    """Return the names in a module that may hold an original, with the original and its wrapper."""
-    reads = path in _HOLDING or path.partition(".")[0] not in LIBRARIES
-    if "site-packages" not in str(namespace.get("__file__", "")) and reads:
-        return _ALL
+def _candidates(path: str, namespace: dict[str, Any]) -> _Names:
+    """Return the names of a module that may hold an original, with the original and its wrapper.
+
+    Most modules are installed and unchanged: the cache is asked before all else.
+    """
     entry = _MODULE_NAMES.get(path)
-    if entry is None or entry[:2] != (id(namespace), len(namespace)):
-        names = [pair for pair in (_ALL if reads else _MAKING) if pair[0] in namespace]
-        entry = _MODULE_NAMES[path] = id(namespace), len(namespace), names
-    return entry[2]
-
-
-def _restore() -> None:
-    while _REPLACEMENTS:
-        namespace, name, original = _REPLACEMENTS.pop()
-        namespace[name] = original
-    for owner, name, _ in _METHODS:
-        wrapper = getattr(owner, name, None)
-        if wrapper is not None:
-            setattr(owner, name, wrapper.__wrapped__)
+    if entry is not None and entry[0] == id(namespace) and entry[1] == len(namespace):
+        return entry[2]
+    if namespace.get("__name__") in _LEFT:
+        return ()
+    reads = path in _HOLDING or path.partition(".")[0] not in LIBRARIES
+    table = _ALL if reads else _MAKING
+    names = [row for name in table.keys() & namespace.keys() for row in table[name]]
+    if not reads or "site-packages" in str(namespace.get("__file__", "")):
+        _MODULE_NAMES[path] = id(namespace), len(namespace), names
+    return names
 
 
 def recorded_function(original: Any, record: Callable[..., Any]) -> Maker:
@@ -335,8 +317,9 @@ def _external(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> A
     If an argument is recorded, the call is opaque instead.
     """
     if traced_leaves([args, kwargs]):
-        for size in [x for x in leaves([args, kwargs]) if isinstance(x, (TracedInt, np.integer))]:
-            recorder.setting(original.__name__, size)
+        for leaf in leaves([args, kwargs]):
+            if isinstance(leaf, (TracedInt, np.integer)):
+                recorder.setting(original.__name__, leaf)
         name = f"numpy.{original.__name__}"
         return opaque(recorder, name, _plainly, (original, _external, args, kwargs), {})
     with recording_with(None):
@@ -352,7 +335,7 @@ def data(recorder: Recorder, name: str, real: Any) -> Any:
     if type(real) is not np.ndarray or not (recorder.has(real.dtype) or real.dtype.names):
         return recorder.wrapped(real, None) if isinstance(real, np.ndarray) else real
     recorder.note(name, "is taken as given: it is data")
-    return recorder.reloaded(name, real) if name in _LOADERS else recorder.loaded(real)
+    return recorder.wrap_file_content(name, real) if name in _LOADERS else recorder.wrap_data(real)
 
 
 def _of_buffer(recorder: Recorder, original: Any, buffer: Any, *args: Any, **kwargs: Any) -> Any:
@@ -447,7 +430,7 @@ def _listed(recorder: Recorder, value: Any) -> Any:
     if not isinstance(value, Iterator):
         return value
     values = recorder.call(list, (cast("Iterator[Any]", value),), {})  # the iterator is the user's
-    recorder.call_result = UNDONE
+    recorder.forget_result()
     return values
 
 
@@ -501,7 +484,7 @@ _METHODS: Sequence[tuple[Any, str, Callable[..., Any]]] = (
 def as_recorded(recorder: Recorder, value: Any) -> Any:
     """Return an operand of a function as a recorded array; the call of the function is to come."""
     array = _converted(recorder, _ASARRAY, value)
-    recorder.call_result = UNDONE
+    recorder.forget_result()
     return array
 
 
@@ -632,5 +615,16 @@ def _readers() -> dict[str, tuple[Any, Maker]]:
 
 READERS = _readers()
 _HOLDING = frozenset(("math", "cmath", "statistics", "numpy.random"))
-_MAKING: _Names = [(path.rpartition(".")[2], *pair) for path, pair in MAKERS.items()]
-_ALL: _Names = [*_MAKING, *((path.rpartition(".")[2], *pair) for path, pair in READERS.items())]
+
+
+def _by_last_name(wrappers: dict[str, tuple[Any, Maker]]) -> dict[str, _Names]:
+    """Return the originals with their wrappers by the last part of their paths."""
+    rows: dict[str, list[tuple[str, Any, Maker]]] = {}
+    for path, (original, maker) in wrappers.items():
+        name = path.rpartition(".")[2]
+        rows.setdefault(name, []).append((name, original, maker))
+    return dict(rows)
+
+
+_MAKING = _by_last_name(MAKERS)
+_ALL = _by_last_name(MAKERS | READERS)

@@ -23,7 +23,6 @@ from graphir.runtime.recording.fallback import (
     OF_TYPES,
     arrays_of,
     given,
-    measuring,
     note_writes,
     opaque,
     repeatable,
@@ -73,7 +72,7 @@ def call(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     if function in FUNCTIONS:
         return _computed(recorder, function, args, dict(kwargs))
     if function in _SAVING:
-        recorder.save([args, kwargs])
+        recorder.leaving.add_saved([args, kwargs])
     return opaque(recorder, _name(function), _plainly, (function, args, kwargs), {})
 
 
@@ -98,7 +97,7 @@ def _run(recorder: Recorder, function: Any, args: Sequence[Any], kwargs: Mapping
     try:
         result = recorder.call(function._implementation, args, kwargs)
         if len(recorder.steps) > steps and repeatable(recorder, (args, kwargs), before):
-            whole = recorder.measured_whole(_name(function), result, steps)
+            whole = recorder.as_one_step(_name(function), result, steps)
             if whole is not None:
                 return whole
         scalar = _converted_scalar(recorder, result, since)
@@ -317,11 +316,11 @@ def _copyto(
             raise UnrecordedError("a mask or what it masks has no symbol")
         return recorder.emit(ops.where, (mask, new, before))
 
-    new = recorder.checked("copyto", plain(dst), enter)
+    new = recorder.result_symbol("copyto", plain(dst), enter)
     if isinstance(dst, RecordedValue):
         trace_of(dst, recorder).write(new)
     else:
-        recorder.written(dst, new)
+        recorder.note_plain_write(dst, new)
 
 
 def _isin(
@@ -364,10 +363,10 @@ def _put(recorder: Recorder, a: Any, ind: Any, v: Any, mode: str = "raise") -> N
 
 def _place(recorder: Recorder, arr: Any, mask: Any, vals: Any) -> None:
     """Call np.place; whether it writes depends on the values of the mask."""
-    with measuring(recorder, "numpy.place"):
-        recorder.call(np.place, plains((arr, mask, vals)), {})
-        if isinstance(arr, RecordedValue):
-            note_writes(recorder, "numpy.place", [arr])
+    recorder.measure("numpy.place")
+    recorder.call(np.place, plains((arr, mask, vals)), {})
+    if isinstance(arr, RecordedValue):
+        note_writes(recorder, "numpy.place", [arr])
 
 
 def _chosen(recorder: Recorder, condition: Any, x: Any = UNSET, y: Any = UNSET) -> Any:

@@ -88,24 +88,51 @@ def arrays_in(result: Any) -> list[Any]:
     return [plain(x) for x in leaves(result) if isinstance(x, (np.ndarray, np.generic))]
 
 
-def known_call(recorder: Recorder, name: str) -> KnownCall | None:
-    """Return the running call of a function, a ufunc or a method, before it writes to operands.
+UNDONE: Any = object()
+"""The result of a call that the recorder has not made yet."""
 
-    None of a call that cannot be repeated: of what is no function of NumPy's own, with arguments
-    that are functions or objects, or with `out=`.
+
+class RunningCall:
+    """A call of the program that the recorder handles: its arguments, and what NumPy made of it.
+
+    Running calls are a stack: `outer` is the call inside of which this one runs, or None.
     """
-    try:
-        return _known_call(recorder, name)
-    except Exception as error:  # no fault of the recording may stop the program
-        recorder.failed(error)
-        return None
+
+    __slots__ = ("_measured", "args", "error", "kwargs", "outer", "result")
+
+    def __init__(self, args: Any, kwargs: Any, outer: RunningCall | None) -> None:
+        self.args, self.kwargs, self.outer = args, kwargs, outer
+        self.result: Any = UNDONE
+        """The plain result of NumPy; UNDONE before NumPy's call."""
+        self.error: Exception | None = None
+        """The error that NumPy's call raised."""
+        self._measured: KnownCall | bool | None = False
+
+    def measure(self, recorder: Recorder, name: str) -> None:
+        """Note the symbols of the operands, before NumPy may write to these."""
+        try:
+            self._measured = _measured_call(recorder, name, self.args, self.kwargs)
+        except Exception as error:  # no fault of the recording may stop the program
+            recorder.add_fault(error)
+            self._measured = None
+
+    def measured(self, recorder: Recorder, name: str) -> KnownCall | None:
+        """Return the call for an audit, one object for all results: an audit measures it once.
+
+        None of a call that cannot be repeated: of what is no function of NumPy's own, with
+        arguments that are functions or objects, or with `out=`.
+        """
+        if self._measured is False:
+            self.measure(recorder, name)
+        return cast("KnownCall | None", self._measured)
+
+    def stack(self) -> list[tuple[Any, Any]]:
+        """Return the arguments of this call and of those around it, the user's call first."""
+        outer = [] if self.outer is None else self.outer.stack()
+        return [*outer, (self.args, self.kwargs)]
 
 
-def _known_call(recorder: Recorder, name: str) -> KnownCall | None:
-    args: Any = ()
-    kwargs: dict[str, Any] = {}
-    if recorder.arguments:
-        args, kwargs = recorder.arguments[-1]
+def _measured_call(recorder: Recorder, name: str, args: Any, kwargs: Any) -> KnownCall | None:
     first: Any = args[0] if args else None
     function: Any = None
     if isinstance(first, np.ufunc) and len(args) == 4:

@@ -102,7 +102,7 @@ def _reordered(name: str) -> Callable[..., None]:
             (_, *places), settings = bound(of_numpy, symbolic, (x, *args), kwargs, leading=3)
             return symbolic(recorder, before, real, x, *places, **settings)
 
-        trace.write(recorder.checked(name, real, enter))
+        trace.write(recorder.result_symbol(name, real, enter))
 
     return method
 
@@ -293,7 +293,7 @@ class Methods(PythonNumbers, RecordedValue):
         if recorder is None:
             return real
         if real.dtype.names:
-            return recorder.moved(self, real, lambda field: field)
+            return recorder.move_structured(self, real, lambda field: field)
         return recorder.wrapped(real, recorder.before(self))
 
     def __copy__(self) -> Any:
@@ -363,7 +363,7 @@ class Methods(PythonNumbers, RecordedValue):
         if owner is self:  # the plain array of a result of C code is a view of this very array
             owner = _NDARRAY.base.__get__(self)
         recorder = active()
-        return owner if recorder is None else recorder.recorded(owner)
+        return owner if recorder is None else recorder.program_arrays.wrapper_of(owner)
 
     @imag.setter
     def imag(self, value: Any) -> None:
@@ -434,7 +434,7 @@ def _writing(name: str) -> Callable[..., Any]:
         recorder = active()
         if recorder is not None and recorder.locate():
             recorder.note(name, "writes a file")
-            recorder.save(self)
+            recorder.leaving.add_saved(self)
         return getattr(self.plain, name)(*plains(args), **plains(kwargs))
 
     return method

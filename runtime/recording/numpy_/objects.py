@@ -61,7 +61,7 @@ def symbol_of_list(recorder: Recorder, elements: list[Any]) -> Symbol:
     types = {_type(x) for x in elements}
     if len(types) != 1 or not all(map(fits, elements)):
         raise UnrecordedError("its elements are no numbers of one type")
-    return recorder.listed(elements)
+    return recorder.list_symbol(elements)
 
 
 def _type(value: Any) -> Any:

@@ -58,11 +58,11 @@ def store(recorder: Recorder, name: str, out: Any, symbolic: Callable[[], Symbol
             return recorder.pinned(recorder.broadcast(cast, out.shape), real)
         return recorder.broadcast(cast, out.shape)
 
-    symbol = recorder.checked(name, real, enter)
+    symbol = recorder.result_symbol(name, real, enter)
     if isinstance(out, RecordedValue):
         trace_of(out, recorder).write(symbol)
     else:
-        recorder.written(out, symbol)
+        recorder.note_plain_write(out, symbol)
 
 
 def stored(

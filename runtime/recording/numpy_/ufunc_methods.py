@@ -14,7 +14,7 @@ from graphir.numpy_api.reductions.masked import UNSET, reduced
 from graphir.numpy_api.signatures import bound
 from graphir.numpy_api.ufuncs import ACCUMULATIONS, REDUCTIONS
 from graphir.runtime.recording.builder import is_truncation
-from graphir.runtime.recording.fallback import measuring, note_writes
+from graphir.runtime.recording.fallback import note_writes
 from graphir.runtime.recording.numpy_.method_ops import (
     axis_of,
     in_memory_order,
@@ -36,16 +36,16 @@ def at(recorder: Recorder, ufunc: np.ufunc, inputs: tuple[Any, ...]) -> None:
     if isinstance(target, RecordedValue) and adds_exactly(target, ufunc, *inputs[2:]):
         add_at(recorder, ufunc, *inputs)
         return
-    with measuring(recorder, name):
-        recorder.call(ufunc.at, map(plains, inputs), {})
-        recorder.note(
-            name,
-            f"is taken as given: it has no op; got {', '.join(map(described, plains(inputs)))}; "
-            f"use x[places] = np.{ufunc.__name__}(x[places], ...) where no place repeats, or "
-            "np.bincount for sums",
-        )
-        if isinstance(target, RecordedValue):
-            note_writes(recorder, name, [target])
+    recorder.measure(name)
+    recorder.call(ufunc.at, map(plains, inputs), {})
+    recorder.note(
+        name,
+        f"is taken as given: it has no op; got {', '.join(map(described, plains(inputs)))}; "
+        f"use x[places] = np.{ufunc.__name__}(x[places], ...) where no place repeats, or "
+        "np.bincount for sums",
+    )
+    if isinstance(target, RecordedValue):
+        note_writes(recorder, name, [target])
 
 
 def method_of(

@@ -111,7 +111,7 @@ def _get_structured(recorder: Recorder, x: RecordedValue, key: Any, real: Any) -
         has_trace = real.dtype.names or recorder.has(real.dtype)
         return recorder.view(x, real) if has_trace else recorder.wrapped(real, None)
     if not is_basic(key) and not _is_names(key):
-        return recorder.moved(x, real, lambda field: get(field, key))
+        return recorder.move_structured(x, real, lambda field: get(field, key))
     recorder.setting("an index", key)
     is_view = isinstance(real, np.ndarray)
     return view_of(x, cast("Any", real)) if is_view else recorder.row(x, plains(key))
@@ -274,7 +274,7 @@ def put(
         enter = partial(assigned, recorder, value, value_symbol, trace.plain, trace.plain)
     else:
         enter = partial(_scattered, recorder, x, before, key, value, value_symbol)
-    trace.write(recorder.checked("assignment", trace.plain, enter))
+    trace.write(recorder.result_symbol("assignment", trace.plain, enter))
 
 
 def _put_structured(x: RecordedValue, key: Any, value: Any, write: Callable[..., None]) -> None:
@@ -283,7 +283,7 @@ def _put_structured(x: RecordedValue, key: Any, value: Any, write: Callable[...,
     if recorder is None or not names:
         if recorder is not None and recorder.locate():
             recorder.setting("an index", key)
-            recorder.hand_out("assignment", value, AS_TEXT)
+            recorder.leaving.hand_out("assignment", value, AS_TEXT)
         write(x.plain, plains(key), plains(value))
         return
     if isinstance(key, str):
@@ -393,7 +393,7 @@ def add_at(recorder: Recorder, ufunc: np.ufunc, x: RecordedValue, key: Any, valu
             indices = _indices(recorder, key, axis)
         return recorder.emit(ops.index_add, (before, new, indices), axis=axis)
 
-    trace.write(recorder.checked(f"{ufunc.__name__}.at", x.plain, enter))
+    trace.write(recorder.result_symbol(f"{ufunc.__name__}.at", x.plain, enter))
 
 
 def put_flat(x: RecordedValue, write: Callable[..., None], args: Any, key: Any, value: Any) -> None:
@@ -430,7 +430,7 @@ def put_flat(x: RecordedValue, write: Callable[..., None], args: Any, key: Any, 
             new = assigned(recorder, values.reshape(-1)[order], picked_symbol, into, real)
         return steps.Pick(at).backward(recorder, before, new)
 
-    trace.write(recorder.checked("assignment", x.plain, enter))
+    trace.write(recorder.result_symbol("assignment", x.plain, enter))
 
 
 class FlatIterator:

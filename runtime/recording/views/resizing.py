@@ -56,7 +56,7 @@ def resize(x: RecordedValue, *shape: Any, refcheck: bool = True) -> None:
     recorder.resized_arrays.setdefault(id(x), (x, original))
     order = new.flags.f_contiguous and not new.flags.c_contiguous
     np.ndarray.__setstate__(x, (1, new.shape, new.dtype, order, new.tobytes("A")))  # pyright: ignore
-    recorder.adopt(x, "resize", enter)
+    recorder.replace_memory(x, "resize", enter)
 
 
 def shape_in_place(x: RecordedValue, change: Callable[[Any], None]) -> None:

@@ -187,7 +187,7 @@ def every_kind(x):
     return y.reshape(2, -1).T, total, np.linalg.qr(y[:4].reshape(2, 2))[1], x.std(), np.median(y)
 
 
-FAULTY = ["symbol", "operands", "outcome", "checked", "input", "wrapped"]
+FAULTY = ["symbol", "operands", "outcome", "result_symbol", "input", "wrapped"]
 
 
 @pytest.mark.parametrize("name", FAULTY)

@@ -1,0 +1,523 @@
+"""NumPy's operators and ufuncs on symbolic arrays.
+
+NumPy itself computes with known values. All other operands become symbols, and the function ops on
+them, by the tables of numpy_api.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from sys import _getframe as getframe  # pyright: ignore[reportPrivateUsage]
+from sys import getrefcount
+from typing import Any, cast
+
+import numpy as np
+
+from graphir.errors import GraphError, MissingOpError
+from graphir.ir.literals import is_literal
+from graphir.ir.symbol import Symbol
+from graphir.numpy_api import dispatch
+from graphir.numpy_api.arrays import library_calls, orders, products, scalars, writers
+from graphir.numpy_api.arrays.call_results import (
+    call_numpy,
+    elementwise,
+    number_of,
+    numpy_allocator,
+    results,
+    write_outputs,
+)
+from graphir.numpy_api.arrays.memory import (
+    PYTHON_NUMBERS,
+    ArrayTypeError,
+    ArrayValue,
+    LayoutUse,
+    OrderError,
+    ScalarValue,
+    TraceMemory,
+    plainly,
+)
+from graphir.numpy_api.arrays.operands import (
+    VALUES,
+    adopted,
+    array_from,
+    cast_to_out,
+    is_known,
+    layouts,
+    memory_among,
+    operand,
+    plains,
+    storable,
+    symbols,
+)
+from graphir.numpy_api.arrays.selection import SelectionValue, is_same
+from graphir.numpy_api.elision import ELIDING, elided, runs_operator
+from graphir.numpy_api.signatures import bound
+from graphir.numpy_api.traced_numbers import TracedNumber
+from graphir.numpy_api.ufuncs import MATMUL, MUL, POW, UFUNCS
+from graphir.ops.dims import Dim
+
+# -- results
+
+
+# -- operators
+
+
+def operate(function: Callable[..., Any], *operands: Any) -> Any:
+    """Return the result of an operator; NotImplemented lets the other operand's class decide."""
+    quick = _operate_in_order(function, operands)
+    if quick is not None:
+        return quick
+    counts = _reference_counts(operands)
+    if function is _reference_counts:
+        return counts
+    memory = memory_among(operands)
+    if any(isinstance(value, SelectionValue) for value in operands):
+        return _selected(memory, function, operands)
+    if function is MUL and _repeats(operands):
+        raise GraphError(
+            "a list is repeated as often as an array element says, known when the graph runs",
+            fix="use np.array(list) * x",
+        )
+    if is_known(operands) and TracedNumber not in map(type, operands):
+        return _plain_operator(memory, function, operands, counts)
+    values = [operand(memory, value) for value in operands]
+    if any(value is NotImplemented for value in values):
+        return _beside_object(memory, function, operands, operands[values.index(NotImplemented)])
+    if len(values) == 2 and not any(isinstance(value, Symbol) for value in values):
+        return NotImplemented
+    result = _of_operands(memory, function, operands, values)
+    if result is NotImplemented:
+        return result
+    if function is MATMUL:
+        return results(memory, result, True, partial(numpy_allocator, np.matmul, operands, {}))
+    if isinstance(result, Symbol):
+        into = _elided(UFUNCS[function], operands, counts, result.dtype.to_numpy())
+        operands = operands if into is None else (into,)
+    return elementwise(memory, result, operands, scalar=True)
+
+
+def _of_operands(
+    memory: TraceMemory, function: Callable[..., Any], operands: Sequence[Any], values: Any
+) -> Any:
+    """Return the symbols of an operator's result, for operands whose symbols are `values`."""
+    result = orders.of_loop(memory, UFUNCS[function], operands)
+    if result is not None:
+        return result
+    if function is MATMUL:
+        return _matmul(memory, operands, values)
+    if function in scalars.DIFFERING:
+        return _differing(memory, function, operands, values)
+    return function(*values)
+
+
+def _reference_counts(operands: Sequence[Any]) -> list[int]:
+    """Return the reference counts of an operator's operands."""
+    return [getrefcount(value) for value in operands]
+
+
+class _Temporary:
+    """An object whose operators return the reference counts of their operands."""
+
+    __slots__ = ("cell",)
+
+
+@cache
+def _temporary_counts(is_ufunc: bool) -> list[int]:
+    """Return the reference counts of two operands that nothing but the expression references.
+
+    `is_ufunc` says that the left operand is an ndarray, whose operator calls a ufunc.
+    """
+    return (np.zeros(1) if is_ufunc else _Temporary()) + _Temporary()  # pyright: ignore
+
+
+def set_experiment(method: Callable[[Any], Any], dispatched: Callable[[Any], Any]) -> None:
+    """Give the experiment the methods that symbolic arrays have.
+
+    `method` makes an operator, and `dispatched` makes `__array_ufunc__`.
+    """
+    experiment: Any = _Temporary
+    experiment.__add__ = method(_reference_counts)
+    experiment.__array_ufunc__ = dispatched(_counts_in_ufunc)
+
+
+def _counts_in_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], kwargs: Any) -> list[int]:
+    """Return the reference counts of a ufunc's operands, as `call_ufunc` gets them."""
+    return _reference_counts(inputs)
+
+
+def _elided(
+    ufunc: np.ufunc,
+    operands: Sequence[Any],
+    counts: Sequence[int],
+    dtype: Any,
+    is_ufunc: bool = False,
+) -> Any:
+    """Return the operand into whose memory NumPy writes the result of an operator, or None."""
+    if len(operands) != 2:
+        return None
+    plain_operands = [x.layout if isinstance(x, ArrayValue) else x for x in operands]
+    temporary = [
+        count == alone and (not isinstance(value, ArrayValue) or value.owns_memory)
+        for value, count, alone in zip(operands, counts, _temporary_counts(is_ufunc), strict=True)
+    ]
+    place = elided(ufunc, plain_operands, temporary, dtype)
+    return None if place is None else operands[place]
+
+
+def _operands_of_layout(
+    ufunc: np.ufunc, inputs: tuple[Any, ...], counts: Sequence[int], result: Any
+) -> tuple[Any, ...]:
+    """Return the operands that decide the layout of an operator that calls a ufunc.
+
+    The frame of the operator is that of the caller of `__array_ufunc__`, behind three functions.
+    """
+    if not isinstance(result, Symbol) or not runs_operator(getframe(5)):
+        return inputs
+    into = _elided(ufunc, inputs, counts, result.dtype.to_numpy(), is_ufunc=True)
+    return inputs if into is None else (into,)
+
+
+def _beside_object(
+    memory: TraceMemory, function: Callable[..., Any], operands: Sequence[Any], other: Any
+) -> Any:
+    """Return the result of an operator beside an object that is neither an array nor a number.
+
+    NumPy leaves the result to a class that has `__array_ufunc__` or a higher priority. None and
+    text differ from all numbers, and so do objects that equal themselves alone. Any other object
+    would make an array of objects.
+    """
+    kind: Any = cast("object", type(other))
+    if hasattr(kind, "__array_ufunc__"):
+        return NotImplemented if kind.__array_ufunc__ is None else UFUNCS[function](*operands)
+    ours: float = next(cast("Any", x).__array_priority__ for x in operands if isinstance(x, VALUES))
+    if getattr(kind, "__array_priority__", LEAST_PRIORITY) > ours:
+        return NotImplemented
+    is_comparison = function in (operator.eq, operator.ne)
+    if kind in (type(None), str, bytes) or (is_comparison and kind.__eq__ is object.__eq__):
+        return adopted(memory, plainly(function, *layouts(tuple(operands))), ())
+    raise MissingOpError(
+        "the result is an array of Python objects, which graphs lack",
+        got=f"a named size, {other}" if kind is Dim else f"an operand of {kind.__name__}",
+        fix="write the size as a number, as in float32[8]" if kind is Dim else (),
+    )
+
+
+LEAST_PRIORITY: float = np.float64(0).__array_priority__
+
+
+def _matmul(memory: TraceMemory, operands: Sequence[Any], values: Sequence[Any]) -> Any:
+    """Return the operator @ of operands, whose symbols are `values`."""
+    try:
+        result = products.product(memory, "matmul", operands, values)
+    except OrderError:
+        outcome = library_calls.of_call(np.matmul, "__call__", operands, {})
+        if outcome is None:
+            raise
+        return outcome[0].read()
+    return MATMUL(*values) if result is None else result
+
+
+def _repeats(operands: Sequence[Any]) -> bool:
+    """Whether a list or tuple stands beside a NumPy scalar, which Python takes as a count."""
+    lists = any(isinstance(value, (list, tuple)) for value in operands)
+    return lists and any(isinstance(value, ScalarValue) for value in operands)
+
+
+def _operate_in_order(function: Callable[..., Any], operands: Sequence[Any]) -> Any:
+    """Fast path: an operator on row-major symbolic arrays, scalars and numbers.
+
+    The result is None for any other operand.
+    """
+    memory: TraceMemory | None = None
+    values: list[Any] = []
+    for value in operands:
+        if isinstance(value, ArrayValue):
+            if value.is_known or not value.in_order:
+                return None
+            memory = value.memory
+            values.append(value.read())
+        elif isinstance(value, ScalarValue):
+            memory = value.memory
+            values.append(value.symbol)
+        elif type(value) in PYTHON_NUMBERS:
+            values.append(value)
+        else:
+            return None
+    if memory is None or function is MATMUL or function is divmod:
+        return None
+    if function is POW and memory.runs_here and isinstance(operands[1], ArrayValue):
+        return None
+    if function in scalars.DIFFERING:
+        return memory.value_of(_differing(memory, function, operands, values), scalar=True)
+    return memory.value_of(function(*values), scalar=True)
+
+
+def _differing(
+    memory: TraceMemory, function: Callable[..., Any], operands: Sequence[Any], values: Any
+) -> Any:
+    """Return a product or power, by NumPy's code for scalars if all operands are scalars."""
+    if scalars.are_scalars(operands):
+        result = scalars.of_scalars(memory, function, values)
+        return function(*values) if result is None else result
+    return scalars.of_arrays(function(*values))
+
+
+def _plain_operator(
+    memory: TraceMemory, function: Callable[..., Any], operands: Any, counts: Sequence[int]
+) -> Any:
+    """Return NumPy's own result of an operator on known values."""
+    real = plainly(function, *plains(tuple(operands)))
+    into = None
+    if type(real) is np.ndarray:
+        into = _elided(UFUNCS[function], operands, counts, real.dtype)
+    if into is not None:
+        copy = np.empty_like(plains(into))
+        copy[...] = real
+        real = copy
+    return adopted(memory, real, ())
+
+
+def in_place(function: Callable[..., Any], ufunc: Any, x: Any, other: Any) -> Any:
+    """Execute `x += y`: write the result to the memory of x, cast as NumPy allows."""
+    memory: TraceMemory = x.memory
+    if isinstance(x, SelectionValue):
+        result = _selected(memory, function, (x, other)).symbol
+        x.symbol = storable(result, x.symbol.dtype)
+        return x
+    if isinstance(other, SelectionValue):
+        other.refuse("x += y[mask]")
+    x.check_writable()
+    if is_known(x, other) and type(other) is not TracedNumber:
+        plainly(ufunc, x.plain, plains(other), out=x.plain)
+        x.cell.changed()
+        memory.reads_layouts(LayoutUse.ALL)
+        return x
+    value = operand(memory, other)
+    if value is NotImplemented:
+        raise ArrayTypeError("y is no array or number", got=type(other).__name__)
+    if function is MATMUL:
+        products.check_output(x)
+    result = orders.of_loop(memory, ufunc, (x, other), (x,))
+    if result is None and function is MATMUL:
+        result = _matmul(memory, (x, other), (x.read(), value))
+    elif result is None:
+        result = function(x.read(), value)
+    if result is NotImplemented:
+        return result
+    x.write(cast_to_out(memory, x, result))
+    return x
+
+
+def _selected(memory: TraceMemory, function: Callable[..., Any], operands: Sequence[Any]) -> Any:
+    """Return an elementwise function of selections that share a mask."""
+    selection = next(value for value in operands if isinstance(value, SelectionValue))
+    values: list[Any] = []
+    for value in operands:
+        if isinstance(value, SelectionValue):
+            if (
+                not is_same(value.mask, selection.mask)
+                or value.symbol.shape != selection.symbol.shape
+            ):
+                value.refuse("x[mask] with y[other]")
+            value = value.symbol
+        elif isinstance(value, VALUES):
+            if value.read().rank:
+                selection.refuse("x[mask] with an array")
+            value = value.read()
+        elif np.ndim(value) if not isinstance(value, TracedNumber) else 0:
+            selection.refuse("x[mask] with an array")
+        values.append(value)
+    result = function(*values)
+    if not isinstance(result, Symbol) or result.shape != selection.symbol.shape:
+        selection.refuse("a function of x[mask]")
+    in_order = all(x.in_order for x in operands if isinstance(x, SelectionValue))
+    return memory.selection(memory, result, selection.mask, in_order)
+
+
+# -- universal functions
+
+
+def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Any) -> Any:
+    """Return the result of a ufunc or of a method of a ufunc."""
+    counts = _reference_counts(inputs)
+    try:
+        return _ufunc_of_ops(ufunc, method, inputs, kwargs, counts)
+    except Exception:
+        outcome = library_calls.of_call(ufunc, method, inputs, kwargs)
+        if outcome is None:
+            raise
+        return outcome[0]
+
+
+def _ufunc_of_ops(
+    ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Any, counts: Sequence[int]
+) -> Any:
+    """Return the result of a ufunc, or of a method of a ufunc, by ops."""
+    outs = kwargs.get("out", ())
+    memory = memory_among([*inputs, *outs])
+    if method == "at":
+        places, settings = bound(ufunc.at, writers.add_at, inputs, kwargs, leading=2)
+        return writers.add_at(memory, ufunc, *places, **settings)
+    if any(isinstance(value, SelectionValue) for value in inputs):
+        return _ufunc_of_selection(memory, ufunc, method, inputs, kwargs)
+    inputs = tuple(
+        array_from(memory, value) if isinstance(value, (list, tuple)) else value for value in inputs
+    )
+    settings = {name: value for name, value in kwargs.items() if name != "out"}
+    reordered = orders.of_ufunc(ufunc, method, inputs, settings)
+    if reordered is not None:
+        return write_outputs(memory, outs, reordered, True, "same_kind") if outs else reordered
+    if is_known(inputs, kwargs) and TracedNumber not in map(type, inputs):
+        return call_numpy(
+            memory, ufunc if method == "__call__" else getattr(ufunc, method), inputs, kwargs
+        )
+    kwargs = dict(kwargs)
+    out = kwargs.pop("out", None)
+    where = kwargs.pop("where", True) if method == "__call__" else True
+    casting = kwargs.pop("casting", "same_kind")
+    values = [operand(memory, value) for value in inputs]
+    if any(value is NotImplemented for value in values):
+        return _of_other_class(inputs)
+    values[1:2] = _second(method, inputs, values)
+    result = _ufunc_symbols(memory, ufunc, method, inputs, values, kwargs, (out, casting))
+    if result is NotImplemented:
+        return result
+    if out is not None and any(array is not None for array in out):
+        return write_outputs(memory, out, result, where, casting, method == "__call__")
+    if where is not True:
+        raise _unset_elements(ufunc)
+    if method == "__call__" and not ufunc.signature:
+        if type(inputs[0]) is np.ndarray and ufunc in ELIDING and not kwargs:
+            inputs = _operands_of_layout(ufunc, inputs, counts, result)
+        return elementwise(memory, result, inputs, scalar=True)
+    return results(
+        memory, result, True, partial(numpy_allocator, getattr(ufunc, method), inputs, kwargs)
+    )
+
+
+def _ufunc_symbols(
+    memory: TraceMemory,
+    ufunc: np.ufunc,
+    method: str,
+    inputs: tuple[Any, ...],
+    values: list[Any],
+    kwargs: dict[str, Any],
+    output: tuple[Any, str],
+) -> Any:
+    """Return the symbols of a ufunc's results; `output` is out= and casting=.
+
+    The keyword dtype= is removed from `kwargs` for a call, whose operands are cast.
+    """
+    out, casting = output
+    result = None
+    if method == "__call__" and not kwargs:
+        result = orders.of_loop(memory, ufunc, inputs, out or ())
+    if method == "__call__" and kwargs.get("dtype") is not None:
+        values = _in_dtype(ufunc, values, np.dtype(kwargs.pop("dtype")), casting)
+    elif casting not in ("same_kind", "unsafe"):
+        _check_casting(ufunc, values, casting)
+    if result is None and not kwargs:
+        result = _of_operator(memory, ufunc, inputs, values, out)
+    if result is not None:
+        return result
+    operands, settings = tuple(values), symbols(kwargs)
+    result = dispatch.call_ufunc(memory.graph, ufunc, method, operands, settings)
+    return scalars.of_arrays(result)
+
+
+def _ufunc_of_selection(
+    memory: TraceMemory, ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Any
+) -> Any:
+    """Return an elementwise function of x[mask]."""
+    if method != "__call__" or kwargs or ufunc.signature:
+        raise GraphError(
+            "the size of x[mask] depends on values",
+            op=f"np.{ufunc.__name__}",
+            fix="use np.where(mask, x, 0)",
+        )
+    return _selected(memory, ufunc, inputs)
+
+
+def _unset_elements(ufunc: np.ufunc) -> GraphError:
+    return GraphError(
+        "elements where the mask is false are not set",
+        op=f"np.{ufunc.__name__}",
+        fix="use out=np.zeros_like(x)",
+        got="where= without out=",
+    )
+
+
+def _of_other_class(inputs: Sequence[Any]) -> Any:
+    """Return NotImplemented if the class of another operand decides; else raise ArrayTypeError."""
+    kinds: list[Any] = [type(value) for value in inputs if not _is_ours(value)]
+    if any(hasattr(kind, "__array_ufunc__") for kind in kinds):
+        return NotImplemented
+    raise ArrayTypeError("an operand is no array or number")
+
+
+def _is_ours(value: Any) -> bool:
+    return isinstance(value, (*VALUES, np.ndarray, np.generic)) or type(value) is TracedNumber
+
+
+def _check_casting(ufunc: np.ufunc, values: Sequence[Any], casting: str) -> None:
+    """Raise NumPy's error if the loop of a ufunc needs other casts of its operands."""
+    types: list[Any] = []
+    for value in values:
+        if isinstance(value, Symbol):
+            types.append(value.dtype.to_numpy())
+        else:
+            number: Any = number_of(value)
+            types.append(type(number) if is_literal(number) else number.dtype)
+    ufunc.resolve_dtypes((*types, *[None] * ufunc.nout), casting=cast("Any", casting))
+
+
+def _second(method: str, inputs: Sequence[Any], values: list[Any]) -> list[Any]:
+    """Return the second operand, as a plain array if it is known indices of reduceat."""
+    known_indices = method == "reduceat" and is_known(inputs[1])
+    return [plains(inputs[1])] if known_indices else values[1:2]
+
+
+def _of_operator(memory: TraceMemory, ufunc: np.ufunc, inputs: Any, values: Any, out: Any) -> Any:
+    """Return a product that BLAS computes, or the result of an operator of scalars, else None.
+
+    NumPy turns an operator with a scalar on the left into a call of the ufunc.
+    """
+    if ufunc is np.matmul:
+        for into in out or ():
+            products.check_output(into)
+        return products.product(memory, "matmul", inputs, values)
+    if ufunc not in scalars.OPERATORS or not scalars.are_scalars(inputs):
+        return None
+    if not scalars.by_operator():
+        return None
+    return _differing(memory, scalars.OPERATORS[ufunc], inputs, values)
+
+
+def _in_dtype(ufunc: np.ufunc, values: list[Any], dtype: Any, casting: str) -> list[Any]:
+    """Return a ufunc's operands, cast to the computation dtype that `dtype=` names.
+
+    The function raises GraphError if the ufunc has no loop of that dtype.
+    """
+    if dtype == np.bool_ and all(loop.endswith(("->?", "->O")) for loop in ufunc.types):
+        return values  # a predicate: `dtype=` is that of its result
+    loop = f"{dtype.char * ufunc.nin}->{dtype.char * ufunc.nout}"
+    if loop not in ufunc.types:
+        raise GraphError(
+            f"dtype={dtype} has no op", op=f"np.{ufunc.__name__}", fix="use x.astype(...)"
+        )
+    operands: list[Any] = []
+    for value in values:
+        if is_literal(value):
+            operands.append(dtype.type(value))
+            continue
+        source = value.dtype.to_numpy() if isinstance(value, Symbol) else value.dtype
+        if not np.can_cast(source, dtype, cast("Any", casting)):
+            raise ArrayTypeError(
+                f"NumPy does not cast {value.dtype} to dtype={dtype} with casting={casting!r}",
+                op=f"np.{ufunc.__name__}",
+                fix=f"use x.astype({str(dtype)!r})",
+            )
+        operands.append(value.astype(dtype))
+    return operands

@@ -1,0 +1,174 @@
+"""`ProgramArrays`: the arrays that a recorded program brings along, as arguments or captured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from graphir import Symbol
+from graphir.ops.grammar import is_foreign
+from graphir.runtime.audit.opaque import OpaqueStep
+from graphir.runtime.recording.captured import Brought
+from graphir.runtime.recording.operands import is_text
+from graphir.runtime.recording.structured import StructuredTrace, Take
+from graphir.runtime.recording.structured import used_fields as fields_of
+from graphir.runtime.recording.values import (
+    Array,
+    RecordedValue,
+    RecordingTrace,
+    TracedScalar,
+    Untaken,
+)
+
+if TYPE_CHECKING:
+    from graphir.runtime.recording.recorder import Recorder
+
+
+class ProgramArrays:
+    """The arrays that a recorded program brings along, each with its one recorded array.
+
+    The graph has an input for each argument, and for each captured array that the program uses.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self.data: list[Symbol] = []
+        """The inputs of the graph that are arguments of the program, or that it loaded."""
+        self.captures: list[Symbol] = []
+        """The inputs of the graph that the program captured: its data if it has no others."""
+        self.captured = Brought(())
+        """The arrays that the program can reach beside its arguments."""
+        self._entries: dict[int, tuple[Any, RecordedValue]] = {}
+        """The recorded array in place of each array, by the id of the array."""
+        self._arguments: dict[int, str | None] = {}
+        """The names of the arrays that are arguments, by their ids."""
+        self._fields: dict[int, tuple[RecordedValue, Sequence[RecordedValue]]] = {}
+        """The used fields of structured results, by the id of the array."""
+
+    def argument_name(self, array: Array) -> str | None:
+        """Return the name of an array that is an argument; None for any other."""
+        return self._arguments.get(id(array))
+
+    def wrap_argument(self, value: Any, name: str | None) -> Any:
+        """Return an argument in the form that the program gets, with an input of the graph.
+
+        One array has one wrapper. A structured array has inputs for the fields that are taken.
+        """
+        if not self._is_plain(value):
+            return value
+        if not isinstance(cast("object", value), np.generic):
+            self._arguments[id(value)] = name
+        if is_text(value.dtype) and isinstance(value, np.ndarray):
+            return self._entry(value, lambda real: RecordingTrace(self._recorder, real, None))
+        if value.dtype.names or not self._recorder.has(value.dtype):
+            return self._structured(value, partial(self.add_data, name=None))
+        name = None if name in self._recorder.graph.input_names else name
+        if isinstance(value, np.generic):
+            return self._recorder.wrapped(value, self.add_data(value, name))
+        return self._entry(
+            value, lambda real: RecordingTrace(self._recorder, real, self.add_data(real, name))
+        )
+
+    def wrap_capture(self, value: Any, name: str | None) -> Any:
+        """Return an array that the program captures, with an input from its first use on."""
+        if isinstance(value, np.generic) or not self._is_plain(value):
+            return cast("Any", value)
+        if is_text(value.dtype):
+            return self._entry(value, lambda real: RecordingTrace(self._recorder, real, None))
+        if value.dtype.names or not self._recorder.has(value.dtype):
+            return self._structured(value, partial(self.add_capture, name=None))
+        return self._entry(
+            value,
+            lambda real: RecordingTrace(self._recorder, real, Untaken(name, self.add_capture)),
+        )
+
+    def add_capture(self, array: Array, name: str | None) -> Symbol:
+        """Add an input for an array that the program captured and uses now; return its symbol."""
+        symbol = self._recorder.input(
+            array, None if name in self._recorder.graph.input_names else name
+        )
+        self.captures.append(symbol)
+        return symbol
+
+    def add_data(self, value: Any, name: str | None) -> Symbol:
+        """Add an input for data of the program: an argument, or what it loaded."""
+        symbol = self._recorder.input(value, name)
+        self.data.append(symbol)
+        return symbol
+
+    def wrapper_of(self, value: Any) -> Any:
+        """Return the recorded array in place of an array of the program; other values unchanged."""
+        entry = self._entries.get(id(value))
+        return entry[1] if entry is not None and entry[0] is value else value
+
+    def written_arguments(self) -> list[RecordedValue]:
+        """Return the arguments whose values the program has changed."""
+        input_places = {symbol.index for symbol in (*self.data, *self.captures)}
+        entries = [self._entries[key][1] for key in self._arguments if key in self._entries]
+        arrays = [field for array in entries for field in self.used_fields(array)]
+        symbols = ((array, self._recorder.before(array)) for array in arrays)
+        return [
+            array
+            for array, symbol_ in symbols
+            if symbol_ is not None and symbol_.index not in input_places
+        ]
+
+    def used_fields(self, value: Any) -> Sequence[Any]:
+        """Return the used fields of a structured array or row; other values as they are."""
+        if not value.plain.dtype.names:
+            return [value]
+        array: RecordedValue = value if isinstance(value, RecordedValue) else value.array
+        key = id(array)
+        if key not in self._fields:
+            self._fields[key] = array, fields_of(self._recorder, array)
+        return self._fields[key][1]
+
+    def _is_plain(self, value: Any) -> bool:
+        """Whether a value is an array or a scalar to wrap; note a subclass, which stays as it is.
+
+        The file of a memory map is an array like others.
+        """
+        kind = cast("Any", type(value))
+        if isinstance(value, (RecordedValue, TracedScalar)):
+            return False
+        if not isinstance(value, np.ndarray) or kind in (np.ndarray, np.memmap, np.recarray):
+            return isinstance(cast("object", value), (np.ndarray, np.generic))
+        self._unrecorded(
+            f"an array of {kind.__name__}", f"{kind.__name__} computes by itself", True
+        )
+        return False
+
+    def _structured(self, value: Any, take: Take) -> Any:
+        """Return a structured array as the program gets it; note an array of another dtype."""
+        if value.dtype.names and isinstance(value, np.ndarray):
+            array = cast("Any", value)
+            return self._entry(
+                array, lambda real: StructuredTrace(self._recorder, real, take, True)
+            )
+        why = f"{self._recorder.graph.rules.name!r} has no such dtype"
+        if is_foreign(value.dtype):
+            why += f"; audit it with as_dtype='{value.dtype}'"
+        self._unrecorded(f"an array of {value.dtype}", why, value.dtype.kind in "fcV")
+        return value
+
+    def _unrecorded(self, what: str, why: str, hides: bool) -> None:
+        """Note a value of the program that the recording leaves as it is.
+
+        With `hides`, an error may hide in what the program computes of the value.
+        """
+        self._recorder.note(what, f"is not recorded: {why}")
+        if hides:
+            self._recorder.steps.append(
+                OpaqueStep(what, self._recorder.here, f"is not recorded: {why}")
+            )
+
+    def _entry(self, value: Any, trace: Callable[[Array], RecordingTrace]) -> RecordedValue:
+        """Return the one recorded array of an array that the program brings along."""
+        entry = self._entries.get(id(value))
+        if entry is None:
+            real = value if type(value) is np.ndarray else value.view(np.ndarray)
+            entry = self._entries[id(value)] = value, self._recorder.traced(real, trace(real))
+        return entry[1]
