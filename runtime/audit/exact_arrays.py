@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from operator import attrgetter, floordiv, methodcaller, mod
+from operator import attrgetter, methodcaller
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -319,8 +319,8 @@ ELEMENTWISE: Mapping[Op, Callable[..., Any]] = {
     ops.negative: np.negative,
     ops.abs: np.absolute,
     ops.square: np.square,
-    ops.floor_divide: _division(floordiv, np.floor_divide),
-    ops.remainder: _division(mod, np.remainder),
+    ops.floor_divide: _division(int.__floordiv__, np.floor_divide),
+    ops.remainder: _division(int.__mod__, np.remainder),
     ops.fmod: _division(lambda x, y: int(math.copysign(1, x)) * (abs(x) % abs(y)), np.fmod),
     ops.floor: np.frompyfunc(_of_floats(np.floor), 1, 1),
     ops.ceil: np.frompyfunc(_of_floats(np.ceil), 1, 1),

@@ -75,8 +75,7 @@ class _Evidence:
     The suspicion: whether it is certain, the sums of squares of the operands that may be absorbed
     and of some of the roundings, and those of a sum's result and its operands. The losses: the
     number of elements, the measurements by kind, the sums of squares of the local loss and of
-    absorbed operands, the greatest share that an operand lost; the errors of the result and of the
-    operands against the wide run, and that of the result against its wide operands.
+    absorbed operands, and the greatest share that an operand lost.
     """
 
     def __init__(self) -> None:
@@ -86,8 +85,16 @@ class _Evidence:
         self.elements = 0
         self.measures: dict[str, Measured] = {}
         self.lost = self.absorbed = self.share = 0.0
-        self.errors = [_Norms(), _Norms(), _Norms()]
-        self.local_error = _Norms()
+
+    @cached_property
+    def errors(self) -> list[_Norms]:
+        """The errors of the result and of both operands against the wide run."""
+        return [_Norms(), _Norms(), _Norms()]
+
+    @cached_property
+    def local_error(self) -> _Norms:
+        """The error of the result against that of its wide operands."""
+        return _Norms()
 
     @property
     def may_absorb(self) -> bool:
@@ -379,6 +386,8 @@ class LossySteps:
 def _gravest_loss(evidence: _Evidence, target: DType) -> tuple[StepLoss, Measured] | None:
     """Return the gravest loss of a step with results of a dtype; None of plain roundings."""
     most, measures = target.part.precision, evidence.measures
+    if not measures:
+        return None
     grave = next((kind for kind in _GRAVE if kind in measures), None)
     if grave is not None:
         return evidence.loss(grave, most, most)
