@@ -17,6 +17,7 @@ import numpy as np
 from graphir import ops
 from graphir.errors import GraphError, ShapeError
 from graphir.ir.graph import Graph
+from graphir.ir.graph_state import TraceState
 from graphir.ir.literals import is_literal
 from graphir.ir.operands import own, symbols_of
 from graphir.ir.symbol import Symbol
@@ -212,6 +213,8 @@ class _Body(Graph):
     function returns.
     """
 
+    is_body = True
+
     def __init__(
         self,
         outer: Graph,
@@ -222,15 +225,16 @@ class _Body(Graph):
         super().__init__(
             name_of(function), rules=outer.rules, tf32=outer.tf32, functions=outer.functions
         )
-        self.tracing, self.numbers, self.outer = outer.tracing, outer.numbers, outer
-        self.is_body, self.captures = True, dict[int, Symbol]()
+        around = outer.trace_state
+        self.trace_state = TraceState(around.is_tracing, around.numbers)
+        self.outer, self.captures = outer, dict[int, Symbol]()
         self._arguments = [self.input(type_) for type_ in types]
-        outer.body = self
+        around.body = self
         try:
             with self:
                 self.results = _Values(self, function(*arguments.like(self, self._arguments)))
         finally:
-            outer.body = None
+            around.body = None
 
     def captured(self, symbol: Symbol) -> Symbol | None:
         """Return the input for a symbol of a graph outside; a 0-d constant is a constant here."""
@@ -239,37 +243,36 @@ class _Body(Graph):
             return None
         inner = self.captures.get(value.index)
         if inner is None:
-            innermost, self.body = self.body, None  # the new symbol stands here, not in a body
+            innermost, self.trace_state.body = (
+                self.trace_state.body,
+                None,
+            )  # the new symbol stands here, not in a body
             with self.at(value.location):
                 if value.op is ops.constant and not value.rank:
                     inner = self.emit(ops.constant, (), value.attrs)
                 else:
                     inner = self.input(value.type)
-            self.body, self.captures[value.index] = innermost, inner
+            self.trace_state.body, self.captures[value.index] = innermost, inner
         return inner
 
     def entering(self, array: Any) -> Symbol:
         """Return the symbol of an array operand, which is a symbol of the graph outside."""
-        self.outer.body = None  # the outer graph takes the symbol itself
+        self.outer.trace_state.body = None  # the outer graph takes the symbol itself
         try:
             symbol = self.captured(self.outer.entering(array))
         finally:
-            self.outer.body = self
+            self.outer.trace_state.body = self
         assert symbol is not None
         return symbol
 
     def withdraw(self, before: int) -> None:
         """Remove the symbols from an index on, and what they capture."""
         super().withdraw(before)
-        places = [place for place, symbol in enumerate(self.inputs) if symbol.index < before]
-        self.inputs = [self.inputs[place] for place in places]
-        self.input_names = [self.input_names[place] for place in places]
         self.captures = {k: each for k, each in self.captures.items() if each.index < before}
 
     def closed(self, captures: Iterable[int]) -> Graph:
         """Return a plain graph whose inputs are the arguments, and then one for each capture."""
-        new = Graph(self.name, rules=self.rules, tf32=self.tf32, functions=self.functions)
-        new.has_bodies = self.has_bodies
+        new = self.like()
         values: dict[int, Symbol] = {}
         for symbol in self._arguments:
             with new.at(symbol.location):

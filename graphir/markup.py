@@ -142,13 +142,14 @@ font-family:var(--jp-code-font-family,ui-monospace,Menlo,Consolas,"DejaVu Sans M
 & .grave{box-shadow:inset 0 -2px 0 #e03131}
 & .grid :is(th,td){padding:1px 5px;text-align:center;white-space:nowrap;font-size:11px;
 border:1px solid rgba(128,128,128,.3)}
-& .grid .e{background:rgba(47,158,68,.22)}
-& .grid .l{background:rgba(232,137,12,.32)}
-& .grid .r{opacity:.55}
+& .grid .exact{background:rgba(47,158,68,.22)}
+& .grid .loses{background:rgba(232,137,12,.32)}
+& .grid .raises{opacity:.55}
 & small{opacity:.75}
 & summary{cursor:pointer}
 :is([data-jp-theme-light="false"],.vscode-dark) .graphir-view .light>svg{
 filter:invert(.92) hue-rotate(180deg)}
+:is([data-jp-theme-light="true"],.vscode-light) .graphir-view .light>svg{filter:none}
 @media(max-width:640px){
 & :is(th,td){padding-right:.5em}
 & .grid :is(th,td){padding:1px 2px;font-size:10px}

@@ -2,11 +2,9 @@
 
 from graphir.import_names import give_short_name
 from graphir.passes.analysis.casts import CastReport, CastRow, cast_report
-from graphir.passes.analysis.diff import diff
-from graphir.passes.analysis.graph_diff import GraphDiff
+from graphir.passes.analysis.diff import GraphDiff, RulesDiff, diff
 from graphir.passes.analysis.policies import Policy
 from graphir.passes.analysis.rebuild import rebuild
-from graphir.passes.analysis.rules_diff import RulesDiff
 from graphir.passes.common_subexpressions import common_subexpressions
 from graphir.passes.dead_code import dead_code
 from graphir.passes.decompose import decompose

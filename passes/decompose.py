@@ -62,16 +62,16 @@ class GraphPrimitives:
 
     def replacement(self, symbol: Symbol, args: list[Symbol]) -> Symbol | None:
         """Emit a symbol's decomposition on operands `args`; return its result, None without one."""
-        before = len(self.graph.symbols)
         self._numbers.clear()
         self._dtypes = {symbol.op: symbol.attrs.get("dtype")}
-        with self.graph.at(symbol.location):
+        with self.graph.at(symbol.location), self.graph.attempt() as attempt:
             result = self._decomposed(symbol.op, args, symbol.attrs)
             if result is None:
-                del self.graph.symbols[before:]
                 return None
             _require_legal(symbol)
-            return result if result.dtype is symbol.dtype else result.cast(symbol.dtype)
+            return attempt.keep(
+                result if result.dtype is symbol.dtype else result.cast(symbol.dtype)
+            )
 
     def _decomposed(self, op: Op, args: Any, attrs: Mapping[str, Any]) -> Symbol | None:
         settings = {name: value for name, value in attrs.items() if name != "dtype"}

@@ -64,7 +64,7 @@ def _explicit(graph: Graph, user: Symbol | None = None, dtypes: Sequence[DType] 
         values.append(insert(symbol_cast, symbol.dtype, origin))
     new = rewriter.finish()
     if user is not None:
-        new.outputs = tuple(_leaving(casts, user, rule, new.outputs, dtypes))
+        new.set_interface(outputs=_leaving(casts, user, rule, new.outputs, dtypes))
     casts.finish()
     return new
 

@@ -98,9 +98,7 @@ def _freeing(step: Pass, original: Graph) -> Pass:
     def run(before: Graph) -> Graph:
         after = step(before)
         if before not in (original, after):
-            before.symbols.clear()
-            before.inputs.clear()
-            before.outputs = ()
+            before.clear()
         return after
 
     return run

@@ -88,11 +88,11 @@ class Rewriter:
         """Return the new graph with inputs and outputs set, or the old graph if nothing changed."""
         if not self.changed:
             return self.old
-        old, new = self.old, self.new
-        new.inputs = [self.values[symbol.index] for symbol in old.inputs]
-        new.input_names = list(old.input_names)
-        new.outputs = tuple(self.values[symbol.index] for symbol in old.outputs)
-        return new
+        inputs, outputs = (
+            [self.values[symbol.index] for symbol in symbols]
+            for symbols in (self.old.inputs, self.old.outputs)
+        )
+        return self.new.set_interface(inputs, self.old.input_names, outputs)
 
 
 def entering_bodies(

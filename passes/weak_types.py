@@ -45,7 +45,7 @@ def weak_types(graph: Graph) -> Graph:
         rewriter.copy(symbol, record, type_)
     new = rewriter.finish()
     if new.out_types is not None:
-        new.out_types = tuple(type_.cast(concrete(type_.dtype)) for type_ in new.out_types)
+        new.promise(type_.cast(concrete(type_.dtype)) for type_ in new.out_types)
     return new
 
 

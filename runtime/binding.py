@@ -91,7 +91,8 @@ def _named_leaves(
     the first of them, and the parameter is the one for which most leaves have an input.
     """
     leaves = dict(_tree_leaves(value))
-    if "" in leaves or (value is None and not graph.library):  # functions of JAX take None
+    takes_none = bool(graph.provenance.library)  # as functions of JAX do
+    if "" in leaves or (value is None and not takes_none):
         return None
     endings = {path: "_" + re.sub(r"\W+", "_", path).strip("_") for path in leaves}
     parameters = {} if parameter is None else {parameter: None}

@@ -23,10 +23,15 @@ from graphir.escape import printable
 from graphir.passes import CastReport, cast_report
 from graphir.passes.reports import REPORT_FORMATS
 from graphir.passes.reports.dtypes import DTYPE_FORMATS
+from graphir.runtime.cli.arguments import (
+    add_rule_set,
+    output_format,
+    read_rule_files,
+    user_frames,
+    write_text,
+)
 from graphir.runtime.cli.casts import add_filters, add_run_options, selected
 from graphir.runtime.cli.inputs import path
-from graphir.runtime.cli.output import output_format, user_frames, write_text
-from graphir.runtime.cli.rule_sets import add_rule_set, read_rule_files
 from graphir.runtime.recording import Recording, record
 from graphir.runtime.recording.cells import CodeCell
 from graphir.runtime.recording.values import plains

@@ -137,8 +137,7 @@ class _Unrolling:
 
     def __init__(self, graph: Graph, sizes: Mapping[str, int], most: int) -> None:
         self.graph, self.most = graph, most
-        self.new = graph.like()
-        self.new.has_bodies, self.new.policy, self.new.out_types = False, None, None
+        self.new = graph.like(keeps_types=False)
         self.run = _Straight(self.new, (), dict(sizes))
         self.relocation = Relocation()
         self.arrays: list[NDArray[Any]] = []
@@ -154,7 +153,7 @@ class _Unrolling:
             for x, array in zip(self.graph.inputs, arrays, strict=True)
         ]
         outputs = self.symbols(self.graph, values, _Frame())
-        self.new.outputs = tuple(value.symbol for value in outputs)
+        self.new.set_interface(outputs=(value.symbol for value in outputs))
         return Unrolled(self.new, self.arrays, self.steps, len(values))
 
     def symbols(self, graph: Graph, arguments: Sequence[_Value], frame: _Frame) -> list[_Value]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import cmath
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from reprlib import repr as brief
@@ -15,8 +14,8 @@ from numpy.typing import NDArray
 from graphir import DType, ExecutionError, GraphirError
 from graphir.errors import shortened
 from graphir.ops.grammar import bits_of, is_foreign
-from graphir.text.archives import Archive, is_archive, read_array
 from graphir.text.atomic_files import Replacement
+from graphir.text.files import read_arrays
 
 Array = NDArray[Any]
 
@@ -99,14 +98,14 @@ def _load(path: str, key: str | None) -> tuple[str, Array]:
     """Load an array; return its name in the file ("" for .npy) and the array."""
     with open(path, "rb") as file:
         try:
-            if not is_archive(file):
-                return "", read_array(file, os.fstat(file.fileno()).st_size)
-            archive = Archive(file)
-            name = _choose_array(path, archive.names, key)
-            return name, archive.read(name)
+            arrays = read_arrays(file)
+            if isinstance(arrays, np.ndarray):
+                return "", arrays
+            name = _choose_array(path, arrays.files, key)
+            return name, arrays[name]
         except GraphirError:
             raise
-        except Exception as error:  # zipfile, zlib, tokenize and NumPy raise a dozen kinds
+        except Exception as error:  # zipfile, zlib and NumPy raise a dozen kinds
             reason = shortened(" ".join(str(error).split()).split(". ")[0])
             raise ExecutionError(f"{path} is not a readable .npy or .npz file: {reason}") from None
 

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from graphir.promotion import registry
+from graphir.runtime.sources.op_rows import OpRows
 
 # An interrupt stops the programs that tests start, also where the suite runs in the background of a
 # shell, which has its processes ignore SIGINT.
@@ -29,6 +30,9 @@ sys.dont_write_bytecode = False
 
 # Kernels are compiled anew: no test reads or writes the user's cache directory.
 os.environ.setdefault("GRAPHIR_NATIVE_CACHE", "0")
+
+# A fault in a row of a source is a failure here. For users the op becomes a call.
+OpRows.raises_faults = True
 
 pytest.register_assert_rewrite(
     "tests.support.evaluator",
@@ -132,7 +136,7 @@ def _checked_reports() -> Iterator[None]:
     module: Any = import_module("graphir.runtime.audit.audit")
     from tests.support.report_checks import faults
 
-    audited = module._audited
+    audited = module.run_passes
 
     def checked(*args: Any, **kwargs: Any) -> Any:
         report, profile = audited(*args, **kwargs), sys.getprofile()
@@ -143,6 +147,6 @@ def _checked_reports() -> Iterator[None]:
             sys.setprofile(profile)
         return report
 
-    module._audited = checked
+    module.run_passes = checked
     yield
-    module._audited = audited
+    module.run_passes = audited

@@ -56,13 +56,12 @@ FACADES = {
     ),
     "graphir.numpy_api.traced_numbers": "graphir.numpy_api.dispatch",  # as Symbol
     "graphir.passes.analysis.casts.report": (
-        "graphir.passes.reports.json_ graphir.passes.reports.notebook "
+        "graphir.passes.reports.json_ graphir.passes.reports.html_rows "
         "graphir.passes.reports.sentences graphir.passes.reports.text"
     ),
-    "graphir.passes.analysis.graph_diff": (
-        "graphir.passes.reports.notebook graphir.passes.reports.sentences"
+    "graphir.passes.analysis.diff": (
+        "graphir.passes.reports.html_rows graphir.passes.reports.sentences"
     ),
-    "graphir.passes.analysis.rules_diff": "graphir.passes.reports.notebook",
     "graphir.rule_reports.explanation": "graphir.rule_reports.fragments",
     "graphir.passes.analysis.casts.rows": "graphir.passes.analysis.casts.sites",  # CastRow.to_json
     "graphir.runtime.audit.audit": "graphir.runtime.recording",  # audit of a function

@@ -2,14 +2,50 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeAlias
 
-from graphir.drawing.lattice_svg import picture
-from graphir.drawing.marks import ACCENT, Paths, marks
+from graphir.drawing.diagram import Diagram, Look, NodeBox
+from graphir.drawing.dot_and_mermaid import dot, mermaid
+from graphir.drawing.svg import diagram_svg
 from graphir.dtype_lattices.order import Lattice
+from graphir.dtypes import DType
+from graphir.errors import GraphError
+from graphir.escape import printable
 from graphir.markup import LARGEST, folded, fragment, paragraphs, tag, verbatim
+
+Paths: TypeAlias = Iterable[Sequence[Any]]
+"""Chains of nodes from below, as `Lattice.reason` returns; a node or its text."""
+
+
+class Highlights(NamedTuple):
+    """The highlighted elements of a drawing: the edges and nodes of paths, and their end nodes."""
+
+    edges: frozenset[tuple[Any, Any]] = frozenset()
+    nodes: frozenset[Any] = frozenset()
+    joins: frozenset[Any] = frozenset()
+
+
+def highlights_of(lattice: Lattice[Any], paths: Paths) -> Highlights:
+    """Return the elements that paths highlight.
+
+    Raises GraphError for a step that is not an edge of the lattice, and for an unknown node.
+    """
+    nodes_by_name = {str(node): node for node in lattice}
+    chains = [tuple(nodes_by_name.get(str(node), node) for node in path) for path in paths]
+    steps = [step for chain in chains for step in pairwise(chain)]
+    for low, high in steps:
+        if high not in lattice.edges.get(low, ()):
+            raise GraphError(
+                f"lattice {lattice.name!r} has no edge from {low} to {high}",
+                fix="mark an edge of lattice.edges",
+            )
+    nodes = [node for chain in chains for node in chain]
+    if missing := [node for node in nodes if node not in lattice]:
+        raise GraphError(f"{missing[0]} is not in lattice {lattice.name!r}")
+    joins = frozenset(chain[-1] for chain in chains if chain)
+    return Highlights(frozenset(steps), frozenset(nodes), joins)
 
 
 def lattice_text(lattice: Lattice[Any], paths: Paths = ()) -> str:
@@ -18,7 +54,7 @@ def lattice_text(lattice: Lattice[Any], paths: Paths = ()) -> str:
     The highlighted paths and their joins follow.
     """
     paths = [tuple(path) for path in paths]
-    joins = marks(lattice, paths).joins
+    joins = highlights_of(lattice, paths).joins
     layers = lattice.levels()
     lines = [
         f"lattice {lattice.name}: {len(lattice)} nodes, {len(lattice.pairs())} edges, "
@@ -38,44 +74,46 @@ def lattice_text(lattice: Lattice[Any], paths: Paths = ()) -> str:
     return "\n".join(lines)
 
 
+def lattice_diagram(lattice: Lattice[Any], paths: Paths = ()) -> Diagram:
+    """Return the diagram of a lattice, which grows upwards, with highlighted paths."""
+    highlights = highlights_of(lattice, paths)
+    looks = dict[Any, Look](dict.fromkeys(highlights.nodes, "marked"))
+    looks |= dict.fromkeys(highlights.joins, "join")
+    number = {node: i for i, node in enumerate(lattice.nodes)}
+    ends = {(low, high): (number[low], number[high]) for low, high in lattice.pairs()}
+    boxes = [
+        NodeBox(
+            (printable(str(node), None),),
+            "",
+            looks.get(node, "node"),
+            node if isinstance(node, DType) else None,
+        )
+        for node in lattice.nodes
+    ]
+    return Diagram(
+        f"Lattice {lattice.name}",
+        boxes,
+        [*number.values()],
+        {ends[low, high]: f"{low} < {high}" for low, high in ends},
+        True,
+        frozenset(ends[edge] for edge in highlights.edges),
+        frozenset(ends[edge] for edge in lattice.redundant()),
+    )
+
+
 def lattice_dot(lattice: Lattice[Any], paths: Paths = ()) -> str:
-    """Return a DOT digraph for Graphviz that grows upwards, with each level in one rank."""
-    highlights = marks(lattice, paths)
-    lines = [f"digraph {_quote(lattice.name)} {{", "  rankdir=BT;", "  node [shape=box];"]
-    for layer in lattice.levels():
-        lines += [f"  {{ rank=same; {' '.join(f'{_quote(node)};' for node in layer)} }}"]
-    for node in lattice:
-        if node in highlights.joins:
-            style = f'style=filled, fillcolor="{ACCENT}", color="{ACCENT}", fontcolor=white'
-            lines.append(f"  {_quote(node)} [{style}];")
-        elif node in highlights.nodes:
-            lines.append(f'  {_quote(node)} [color="{ACCENT}", penwidth=2];')
-    for low, high in lattice.pairs():
-        style = f' [color="{ACCENT}", penwidth=3]' if (low, high) in highlights.edges else ""
-        lines.append(f"  {_quote(low)} -> {_quote(high)}{style};")
-    return "\n".join([*lines, "}"])
+    """Return a DOT digraph of a lattice for Graphviz that grows upwards."""
+    return dot(lattice_diagram(lattice, paths))
 
 
 def lattice_mermaid(lattice: Lattice[Any], paths: Paths = ()) -> str:
     """Return a Mermaid flowchart of a lattice that grows upwards."""
-    highlights = marks(lattice, paths)
-    ids = {node: f"n{i}" for i, node in enumerate(lattice)}
-    lines = ["flowchart BT", *(f"  {ids[node]}[{_quote(node)}]" for node in lattice)]
-    lines += [f"  {ids[a]} --> {ids[b]}" for a, b in lattice.pairs()]
-    for node in lattice:
-        if node in highlights.joins:
-            lines.append(f"  style {ids[node]} fill:{ACCENT},stroke:{ACCENT},color:#ffffff")
-        elif node in highlights.nodes:
-            lines.append(f"  style {ids[node]} stroke:{ACCENT},stroke-width:2px")
-    numbers = [str(i) for i, edge in enumerate(lattice.pairs()) if edge in highlights.edges]
-    if numbers:
-        lines.append(f"  linkStyle {','.join(numbers)} stroke:{ACCENT},stroke-width:3px")
-    return "\n".join(lines)
+    return mermaid(lattice_diagram(lattice, paths))
 
 
 def lattice_svg(lattice: Lattice[Any], paths: Paths = ()) -> str:
     """Return the SVG of a lattice with the least nodes at the bottom."""
-    return picture(lattice, marks(lattice, paths))
+    return diagram_svg(lattice_diagram(lattice, paths))
 
 
 def lattice_html(lattice: Lattice[Any]) -> str:
@@ -101,7 +139,3 @@ LATTICE_FORMATS: dict[str, Callable[[Lattice[Any], Paths], str]] = {
     "svg": lattice_svg,
 }
 """The functions that draw a lattice with paths, by the name of the format."""
-
-
-def _quote(node: Any) -> str:
-    return json.dumps(str(node), ensure_ascii=False)

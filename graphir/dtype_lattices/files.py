@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import json
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -55,33 +54,22 @@ def _load(path: Path) -> Any:
         raise GraphError(f"not UTF-8 text: {error}") from None
     try:
         return json.loads(text, object_pairs_hook=_distinct)
-    except _TwiceError as error:
-        where = " and ".join(map(str, _lines(text, str(error))))
-        raise GraphError(f"key {str(error)!r} stands twice, on lines {where}") from None
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         raise GraphError(f"{place}: not JSON: {error.msg}") from None
+    except GraphError:
+        raise
     except (ValueError, RecursionError) as error:  # too many digits, or brackets nested too deeply
         raise GraphError(f"not readable as JSON: {error}") from None
-
-
-class _TwiceError(Exception):
-    """One JSON object has a key twice; the message is the key."""
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for key, value in pairs:
         if key in fields:
-            raise _TwiceError(key)
+            raise GraphError(f"key {key!r} stands twice")
         fields[key] = value
     return fields
-
-
-def _lines(text: str, key: str) -> list[int]:
-    """Return the numbers of the lines on which a key occurs in JSON text, from 1."""
-    pattern = re.escape(json.dumps(key, ensure_ascii=False)) + r"\s*:"
-    return [text.count("\n", 0, match.start()) + 1 for match in re.finditer(pattern, text)]
 
 
 def _fields(content: Any) -> tuple[str, str, Mapping[str, Any]]:

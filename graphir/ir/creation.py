@@ -10,6 +10,7 @@ from graphir import ops
 from graphir.dtypes import DType, DTypeLike
 from graphir.errors import GraphError
 from graphir.hints import Number, Ties
+from graphir.ir.graph_state import TraceState
 from graphir.ir.literals import (
     DeferredNumber,
     array_of,
@@ -23,9 +24,7 @@ from graphir.ops.op import Op
 from graphir.promotion import PromotionRules
 
 if TYPE_CHECKING:
-    from graphir.ir.graph import Graph
     from graphir.ir.symbol import Symbol
-    from graphir.numpy_api.traced_numbers import NumberTrace
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -70,8 +69,7 @@ class Makers:
     """
 
     tf32: Ties
-    numbers: NumberTrace | None
-    body: Graph | None
+    trace_state: TraceState
 
     @property
     def rules(self) -> PromotionRules:
@@ -162,7 +160,8 @@ class Makers:
 
         The handler runs no user code. Subclasses override this method to act around it.
         """
-        return call(self, *args) if self.body is None else self.body.numpy_call(call, *args)
+        body = self.trace_state.body
+        return call(self, *args) if body is None else body.numpy_call(call, *args)
 
     def ask(self, question: Callable[..., Any], *operands: Any) -> Any:
         """Return `question(*operands)`, and record the question for numbers of a traced call.
@@ -170,7 +169,8 @@ class Makers:
         The answer may differ for other numbers. Replay asks the recorded question again and
         compares the answers.
         """
-        return self.numbers.ask(question, *operands) if self.numbers else question(*operands)
+        numbers = self.trace_state.numbers
+        return numbers.ask(question, *operands) if numbers else question(*operands)
 
     def entering(self, array: Any) -> Symbol:
         """Add a constant for an array that is an operand beside symbols."""
@@ -182,11 +182,19 @@ class Makers:
         Other ops compute `op` in `dtype`. The cast's origin names `op` and the operand at
         `position`, and `rules` as its rule.
         """
+        return self.cast_for(x, dtype, op.operand(position), op.name)
+
+    def cast_for(
+        self, x: Symbol, dtype: DType, operand: str, op: str, rule: str | None = None
+    ) -> Symbol:
+        """Convert a symbol by a cast whose origin names an operand, an op and a rule.
+
+        Without `rule`, the rule is that of the graph. A symbol of the dtype is returned unchanged.
+        """
         if x.dtype is dtype:
             return x
-        cast = x.cast(dtype)
-        where, rule = cast.location, self.rules.name
-        cast.source = (Origin(op.operand(position), op.name, where, rule, x.dtype, dtype),)
+        cast = self.emit(ops.cast, (x,), {"to": dtype})
+        cast.source = (Origin(operand, op, cast.location, rule or self.rules.name, x.dtype, dtype),)
         return cast  # the cast is new, so changing its source affects no other user
 
     def constant_of(self, typed_array: tuple[DType, Any], literal: Any = None) -> Symbol:

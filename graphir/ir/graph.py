@@ -6,22 +6,21 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import contextmanager
 from itertools import count
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
-from typing import TYPE_CHECKING, Any, Protocol, get_args
-
-from numpy.typing import NDArray
+from typing import Any, Protocol, TypeVar, get_args
 
 from graphir import ops
 from graphir.dtypes import DType, DTypeLike
-from graphir.errors import GraphError, GraphirError
+from graphir.errors import GraphError, GraphirError, Vocabulary
 from graphir.escape import printable
 from graphir.hints import ArrayOrNumber, Functions, Ties
 from graphir.ir.creation import Makers
+from graphir.ir.graph_state import Provenance, TraceState
 from graphir.ir.op_builder import OpBuilder
 from graphir.ir.operands import may_be_operand, own, symbols_of
 from graphir.ir.operators.composition import compose
 from graphir.ir.serialization import GraphFacade, restore, state_of
 from graphir.ir.symbol import Symbol
-from graphir.location import Location, Source, UnseenPart, placing
+from graphir.location import Location, Source, placing
 from graphir.ops.attribute_record import NO_ATTRIBUTES, AttributeRecord
 from graphir.ops.attributes import choice
 from graphir.ops.dims import ShapeLike
@@ -30,8 +29,7 @@ from graphir.ops.types import TensorType, tensor_types
 from graphir.promotion import PromotionRules, RulesLike
 from graphir.promotion import rules as rules_named
 
-if TYPE_CHECKING:
-    from graphir.numpy_api.traced_numbers import NumberTrace
+Result = TypeVar("Result")
 
 _NO_ATTRS: dict[str, Any] = {}
 _TIES: Callable[..., Ties] = choice(*get_args(Ties))
@@ -43,6 +41,27 @@ class GraphPolicy(Protocol):
 
     def check(self, graph: Graph, outputs: Sequence[Symbol]) -> None:
         """Judge the casts that the outputs need: raise or warn, as the policy says."""
+
+
+class Attempt:
+    """A block of `Graph.attempt`: additions to a graph that last only if the block keeps them."""
+
+    __slots__ = ("_before", "_graph", "_is_kept")
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph, self._before, self._is_kept = graph, len(graph.symbols), False
+
+    def keep(self, result: Result) -> Result:
+        """Keep what the block has added; return `result`."""
+        self._is_kept = True
+        return result
+
+    def __enter__(self) -> Attempt:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if not self._is_kept:
+            self._graph.withdraw(self._before)
 
 
 class Graph(Makers, GraphFacade, BodyGraph):
@@ -57,6 +76,9 @@ class Graph(Makers, GraphFacade, BodyGraph):
     rounded; by default they have NumPy's results. Methods that add an op raise PromotionError,
     ShapeError or GraphError at the user's line of that op.
     """
+
+    is_body = False
+    """Whether the graph is that of a body of control flow while it is traced."""
 
     def __init__(
         self,
@@ -82,21 +104,10 @@ class Graph(Makers, GraphFacade, BodyGraph):
         self._input_name_set: set[str] = set()
         self.outputs: tuple[Symbol, ...] = ()
         self.out_types = None if out_types is None else tensor_types(out_types)
-        self.tracing = False  # true while tracing a function, whose arrays may have aliases
-        self.refusal: GraphirError | None = None  # the first that left for the traced function
-        self.in_place_sites: dict[int, tuple[Location, Location]] = {}
         self._memo: dict[str, tuple[Any, Any, Any]] = {}
-        self.numbers: NumberTrace | None = None
         self.has_bodies = False  # true where symbols may have graphs, or tuples of values
-        self.body: Graph | None = None  # while the body of an op of control flow is traced
-        self.is_body = False  # true of the graph of such a body
-        self.notes: Sequence[str] = ()  # what a source says of the program, for reports of it
-        self.unseen: Sequence[UnseenPart] = ()  # what a source left out of the graph, or folded
-        self.file = (
-            ""  # the file that the graph was read from, for reports of places without a line
-        )
-        self.library = ""  # the library of the program that a source made the graph of
-        self.defaults: dict[str, NDArray[Any]] = {}  # values of inputs that a run may omit
+        self.provenance = Provenance()
+        self.trace_state = TraceState()
         for type_ in tensor_types(in_types):
             self.input(type_)
 
@@ -110,6 +121,10 @@ class Graph(Makers, GraphFacade, BodyGraph):
     @rules.setter
     def rules(self, rules: PromotionRules) -> None:
         self.builder = OpBuilder(rules)
+
+    def use_vocabulary(self, vocabulary: Vocabulary) -> None:
+        """Word the fixes of errors in the code of a front end, such as that of arrays."""
+        self.builder = OpBuilder(self.rules, vocabulary)
 
     def __len__(self) -> int:
         return len(self.symbols)
@@ -142,12 +157,16 @@ class Graph(Makers, GraphFacade, BodyGraph):
         size = f"{len(self.symbols)} symbols"
         return f"<Graph {printable(self.name)}, {size}, rules {self.rules.name}>"
 
-    def like(self, rules: PromotionRules | None = None) -> Graph:
+    def like(
+        self, rules: PromotionRules | None = None, name: str = "", keeps_types: bool = True
+    ) -> Graph:
         """Return an empty graph of the same name and settings, for a pass to emit into.
 
-        With other `rules`, `rules_before` of the new graph is the name of this graph's rules.
+        With other `rules`, `rules_before` of the new graph is the name of this graph's rules. The
+        new graph promises the types of this graph's outputs if it `keeps_types`.
         """
-        new = Graph(self.name, (), self.out_types, rules or self.rules, self.tf32)
+        out_types = self.out_types if keeps_types else None
+        new = Graph(name or self.name, (), out_types, rules or self.rules, self.tf32)
         new.rules_before = self.rules.name if rules else self.rules_before
         new.inherit(self)
         return new
@@ -155,9 +174,33 @@ class Graph(Makers, GraphFacade, BodyGraph):
     def inherit(self, graph: Graph) -> None:
         """Take over the facts besides symbols and rules of the graph that this one derives from."""
         self.policy, self.has_bodies = graph.policy, graph.has_bodies
-        self.functions = graph.functions
-        self.library, self.notes, self.defaults = graph.library, graph.notes, graph.defaults
-        self.unseen, self.file = graph.unseen, graph.file
+        self.functions, self.provenance = graph.functions, graph.provenance
+
+    def set_interface(
+        self,
+        inputs: Iterable[Symbol] | None = None,
+        names: Iterable[str] | None = None,
+        outputs: Iterable[Symbol] | None = None,
+    ) -> Graph:
+        """Set inputs, their names, and outputs of a graph that a pass emits; return the graph.
+
+        What is None stays. Unlike `output`, the method judges no casts and may be called again.
+        """
+        self.inputs = self.inputs if inputs is None else [*inputs]
+        self.input_names = self.input_names if names is None else [*names]
+        self.outputs = self.outputs if outputs is None else tuple(outputs)
+        return self
+
+    def promise(self, out_types: Iterable[TensorType] | None) -> Graph:
+        """Set the types that the outputs are to have, None for any; return the graph."""
+        self.out_types = None if out_types is None else tuple(out_types)
+        return self
+
+    def with_outputs(self, outputs: Iterable[Symbol]) -> Graph:
+        """Return a graph of the same symbols with other outputs."""
+        new = self.like()
+        new.symbols = self.symbols
+        return new.set_interface(self.inputs, self.input_names, outputs)
 
     def concrete_dtype(self, dtype: DType) -> DType:
         """Return the concrete dtype of values of `dtype`.
@@ -313,8 +356,8 @@ class Graph(Makers, GraphFacade, BodyGraph):
         Arrays and literals become constants first. If the op is refused, those constants are
         removed again, and the GraphirError names the op, its operands and the user's line.
         """
-        if self.body is not None:
-            return self.body.apply(op, operands, attrs)
+        if self.trace_state.body is not None:
+            return self.trace_state.body.apply(op, operands, attrs)
         before = len(self.symbols)
         try:
             if op.name in self.rules.composes:
@@ -329,11 +372,12 @@ class Graph(Makers, GraphFacade, BodyGraph):
 
         The method infers the type and records the user's line as the location.
         """
-        if self.body is not None and op is not ops.input:
-            inner = self.body
+        trace_state = self.trace_state
+        if trace_state.body is not None and op is not ops.input:
+            inner = trace_state.body
             return inner.emit(op, tuple([own(inner, arg, op.name) for arg in args]), attrs)
-        if attrs and self.numbers is not None:
-            attrs = self.numbers.concrete_attrs(attrs)
+        if attrs and trace_state.numbers is not None:
+            attrs = trace_state.numbers.concrete_attrs(attrs)
         try:
             inference = self.builder.infer(op, args, attrs)
         except GraphirError as error:
@@ -354,13 +398,31 @@ class Graph(Makers, GraphFacade, BodyGraph):
     def innermost(self) -> Graph:
         """The graph that receives new symbols: a body of control flow while it is traced."""
         graph: Graph = self
-        while graph.body is not None:
-            graph = graph.body
+        while graph.trace_state.body is not None:
+            graph = graph.trace_state.body
         return graph
 
+    def attempt(self) -> Attempt:
+        """Context manager: roll the graph back after the block, unless it keeps its additions.
+
+        `with graph.attempt() as attempt:` emits symbols, and `return attempt.keep(result)` makes
+        them lasting. A block that raises, or ends otherwise, leaves the graph as it was.
+        """
+        return Attempt(self)
+
     def withdraw(self, before: int) -> None:
-        """Remove the symbols from an index on, which are those of a refused op."""
+        """Remove the symbols from an index on, such as those of a refused op, inputs too."""
         del self.symbols[before:]
+        if any(symbol.index >= before for symbol in self.inputs):
+            places = [place for place, symbol in enumerate(self.inputs) if symbol.index < before]
+            self.inputs = [self.inputs[place] for place in places]
+            self.input_names = [self.input_names[place] for place in places]
+
+    def clear(self) -> None:
+        """Remove all symbols: they and their graph refer to each other, which keeps memory."""
+        self.symbols.clear()
+        self.inputs.clear()
+        self.outputs = ()
 
     def captured(self, symbol: Symbol) -> Symbol | None:
         """Return this graph's symbol for the symbol of a graph around it; None if there is none."""
@@ -393,7 +455,7 @@ class Graph(Makers, GraphFacade, BodyGraph):
         if lhs.__class__ is Symbol and rhs.__class__ is Symbol and lhs.graph is rhs.graph:
             builder = self.builder
             inference = builder.cache.by_types.get((op, lhs.type, rhs.type))
-            if inference is not None and self.body is None:
+            if inference is not None and self.trace_state.body is None:
                 # The common case in line: two symbols whose types this op has met before. It takes
                 # 1.2 us here, and 3.3 us through `apply`.
                 frame = _getframe(depth)

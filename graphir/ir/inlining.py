@@ -82,9 +82,9 @@ def inlined(graph: Graph, outputs: Sequence[Symbol] = ()) -> Graph:
     new = InlinedGraph(graph)
     inlining = _Inlining(new)
     values = inlining.symbols(graph, [], "", 1)
-    new.inputs = [values[symbol.index] for symbol in graph.inputs]
-    new.input_names = list(graph.input_names)
-    new.outputs = tuple(values[symbol.index] for symbol in outputs or graph.outputs)
+    inputs = (values[symbol.index] for symbol in graph.inputs)
+    results = (values[symbol.index] for symbol in outputs or graph.outputs)
+    new.set_interface(inputs, graph.input_names, results)
     return new
 
 

@@ -53,8 +53,9 @@ def symbols_of(graph: Graph, op: Op, operands: Sequence[Any]) -> tuple[Symbol, .
     ]
     if all(isinstance(operand, Symbol) for operand in symbols):
         return tuple(symbols)
-    if graph.numbers is not None:
-        return tuple([own(graph, symbol, op.name) for symbol in graph.numbers.entered(op, symbols)])
+    numbers = graph.trace_state.numbers
+    if numbers is not None:
+        return tuple([own(graph, symbol, op.name) for symbol in numbers.entered(op, symbols)])
     return tuple(
         operand
         if isinstance(operand, Symbol)
@@ -149,7 +150,7 @@ def own(graph: Graph, symbol: Symbol, user: str) -> Symbol:
     for an outer symbol. `what` names the op for the message.
     """
     if symbol.graph is not graph:
-        if graph.body is not None:
+        if graph.trace_state.body is not None:
             return own(graph.innermost, symbol, user)
         captured = graph.captured(symbol)
         if captured is not None:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
+from numpy.typing import NDArray
+
+from graphir.ir.graph_state import Provenance, TraceState
 from graphir.promotion import rules
 
 if TYPE_CHECKING:
@@ -14,10 +18,26 @@ if TYPE_CHECKING:
 
 
 class GraphFacade:
-    """The serialization and display methods of a graph.
+    """The serialization and display methods of a graph, and what it says of its program.
 
-    Each method imports its implementation when it is called.
+    Serialization and display import their implementation when they are called.
     """
+
+    provenance: Provenance
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Sentences of a source about the program that it made the graph of."""
+        return self.provenance.notes
+
+    @property
+    def defaults(self) -> Mapping[str, NDArray[Any]]:
+        """The values of inputs that a run may omit, by name."""
+        return self.provenance.defaults
+
+    def describe(self, **facts: Any) -> None:
+        """State facts of the program of the graph: fields of Provenance, such as `notes`."""
+        self.provenance = replace(self.provenance, **facts)
 
     def __str__(self) -> str:
         from graphir.text.printer import graph_text
@@ -73,8 +93,6 @@ class GraphFacade:
 
 # -- The state of a graph for pickle
 
-_CACHES = ("in_place_sites", "_memo")
-
 
 def state_of(graph: Graph) -> dict[str, Any]:
     """Return the picklable state of a graph, without its caches.
@@ -88,15 +106,17 @@ def state_of(graph: Graph) -> dict[str, Any]:
         "inputs": [symbol.index for symbol in graph.inputs],
         "outputs": [symbol.index for symbol in graph.outputs],
     }
-    caches: dict[str, Any] = {name: {} for name in _CACHES}
-    state = {**graph.__dict__, **caches, **places, "rules": graph.rules.name}
-    del state["builder"]
+    state: dict[str, Any] = {**graph.__dict__, **places, "_memo": {}, "rules": graph.rules.name}
+    del state["builder"], state["trace_state"]
     return state
 
 
 def restore(graph: Graph, state: dict[str, Any]) -> None:
     """Fill an empty graph from a state that `state_of` returned."""
-    graph.rules = rules(state["rules"])
+    graph.rules, graph.trace_state = rules(state["rules"]), TraceState()
+    if "provenance" not in state:  # of a pickle before graphir 0.2
+        names = "library", "file", "notes", "unseen", "defaults"
+        state["provenance"] = Provenance(**{name: state.pop(name) for name in names})
     graph.__dict__.update({name: state[name] for name in state if name != "rules"}, symbols=[])
     at: Callable[[int], Symbol] = graph.symbols.__getitem__
     for op, places, attrs, type_, source in state["symbols"]:

@@ -214,27 +214,27 @@ def trace_into(
     slots: list[Any] = []
     arguments = Arguments(graph, layouts)
     operands_tree: Any = mapped(arguments.entered, args, "")
-    numbers = graph.numbers
+    numbers = graph.trace_state.numbers
     if not graph.inputs and numbers is None:
         mapped(_no_name, args, "")
     tree = mapped(lambda leaf, _: _slot(leaf, slots), operands_tree, "")
-    graph.tracing = True
+    graph.trace_state.is_tracing = True
     outputs: list[Symbol] = []
     try:
         with makers_traced(function), graph, _no_shuffles(), tracing_with(arguments.memory):
             result = function(*operands_tree[0].values(), **operands_tree[1])
-        if graph.refusal is not None:
-            raise graph.refusal
+        if graph.trace_state.refusal is not None:
+            raise graph.trace_state.refusal
         outputs_tree = mapped(
             lambda leaf, path: _left(graph, leaf, path, outputs), result, "the result"
         )
         aliases, result_layouts = arguments.memory_of_results(outputs_tree, result)
     except (Exception, SystemExit) as error:
-        if graph.refusal is None or _is_same(error, graph.refusal):
+        if graph.trace_state.refusal is None or _is_same(error, graph.trace_state.refusal):
             raise
-        raise graph.refusal from None  # which the function has caught
+        raise graph.trace_state.refusal from None  # which the function has caught
     finally:
-        graph.tracing = False
+        graph.trace_state.is_tracing = False
         if numbers is not None:
             numbers.close()
     writes = arguments.written_arguments(outputs)
@@ -502,8 +502,9 @@ class Arguments:
         name, graph = re.sub(r"\W", "_", path.partition("_")[2]), self.graph
         name = name if name.isidentifier() else f"_{name}"
         if type_ is None:
-            graph.numbers = graph.numbers or NumberTrace(graph)
-            return graph.numbers.argument(value.value, name)
+            state = graph.trace_state
+            state.numbers = state.numbers or NumberTrace(graph)
+            return state.numbers.argument(value.value, name)
         while name in graph.input_names:
             name += "_"
         if self.memory is None or type_.dtype.weak:

@@ -179,7 +179,7 @@ class NumberTrace:
     def close(self) -> None:
         """End the trace; its numbers are invalid from now on."""
         if self.graph is not None:
-            self.graph.numbers = None
+            self.graph.trace_state.numbers = None
         self.graph = None
 
     def open_graph(self) -> Graph:

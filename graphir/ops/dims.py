@@ -241,11 +241,6 @@ def product(dims: Iterable[Size]) -> Size:
     return result
 
 
-def monomial(atoms: Iterable[Atom], coefficient: int) -> Size:
-    """Return the product of an int and atoms, which are names and quotients."""
-    return _lowered({tuple(sorted(atoms, key=str)): coefficient})
-
-
 def quotient(dim: Size, divisor: Size) -> Size | None:
     """Return `dim / divisor` if the division provably leaves no remainder, else None."""
     if isinstance(dim, int) and isinstance(divisor, int):

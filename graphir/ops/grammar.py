@@ -1,14 +1,13 @@
 """The grammar of dims, types and attribute values. The parser never evaluates text as Python.
 
-A recursive-descent parser reads the tokens. Bounds on depth, terms and products keep its time and
-memory small for every text.
+A recursive-descent parser reads the tokens. Bounds on the depth and on the size of a dim keep its
+time and memory small.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, NoReturn, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,7 @@ from graphir.conversions import convert
 from graphir.dtypes import DType
 from graphir.errors import GraphError, ShapeError
 from graphir.ops import attributes as at
-from graphir.ops.dims import Atom, Dim, Shape, Size, monomial, total
+from graphir.ops.dims import Dim, Shape, Size, total
 from graphir.ops.lexer import Tokens
 from graphir.ops.op import Attr
 from graphir.ops.types import OpaqueType, TensorType, TupleType
@@ -25,18 +24,9 @@ from graphir.ops.types import OpaqueType, TensorType, TupleType
 T = TypeVar("T")
 
 DEPTH = 64
-"""The maximum depth of brackets, number of axes of a shape, and number of `//` in a dim."""
-TERMS = 256
-"""The maximum number of terms of a dim; it also bounds the degree and the coefficients."""
-PRODUCT = 4096
-"""The maximum number of terms in the product of a shape's dims."""
-PRODUCTS = 200_000
-"""The maximum number of products of two terms that a text's products of sums may need.
-
-The maximum grows with the length of a long text.
-"""
-
-_VAST = "a dim with too many terms, or numbers too large"
+"""The maximum depth of brackets, and number of axes of a shape."""
+LARGEST_DIM = 1000
+"""The maximum size of a dim: its tokens, and the terms of each product of sums in it."""
 
 _WORDS = {"true": True, "false": False, "none": None}
 _LISTS_OF_DIMS = {at.shape, at.limits, at.new_shape}
@@ -54,7 +44,7 @@ class Values(Tokens):
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self._types: dict[tuple[str, ...], TensorType] = {}
-        self._floors = self._products = 0
+        self._dim_start = 0
 
     def type(self) -> TensorType:
         """Read the type of a tensor, of an opaque value, or of a tuple in parentheses."""
@@ -105,64 +95,41 @@ class Values(Tokens):
             while self.take(","):
                 dims.append(self.dim())
             self.expect("]", " or ','")
-        if len(dims) > DEPTH or prod(map(_terms, dims)) > PRODUCT:
-            self.fail(f"a shape has at most {DEPTH} axes, and {PRODUCT} terms in its size", start)
+        if len(dims) > DEPTH or prod(map(_terms, dims)) > LARGEST_DIM:
+            limit = f"{DEPTH} axes, and {LARGEST_DIM} terms in its size"
+            self.fail(f"a shape has at most {limit}", start)
         return tuple(dims)
 
     def dim(self) -> Size:
         """Read an int, a name, or an expression of both with + - * // and parentheses."""
-        self._floors = 0
+        self._dim_start = self.at
         return self._sum(0)
 
     def _sum(self, depth: int) -> Size:
-        start = self.at
         terms = [self._term(depth) * -1 if self.take("-") else self._term(depth)]
         while (sign := self.tokens[self.at]) in ("+", "-"):
             self.at += 1
             term = self._term(depth)
             terms.append(term if sign == "+" else term * -1)
-        return self._check_dim(start, total(terms)) if len(terms) > 1 else terms[0]
+        return total(terms) if len(terms) > 1 else terms[0]
 
     def _term(self, depth: int) -> Size:
-        start, factors = self.at, [self._factor(depth)]
+        start, value = self.at, self._factor(depth)
         while (sign := self.tokens[self.at]) in ("*", "//"):
             self.at += 1
-            self._floors += sign == "//"
-            if self._floors > DEPTH:
-                self.fail(f"a dim with more than {DEPTH} divisions")
             factor = self._factor(depth)
-            if sign == "*":
-                factors.append(factor)
-            else:
-                factors = [self.attempt(start, _over, self._product(start, factors), factor)]
-        return self._product(start, factors)
-
-    def _product(self, start: int, factors: Sequence[Size]) -> Size:
-        """Return the product of dims: names and ints first, all at once, then sums one by one."""
-        if len(factors) == 1:
-            return factors[0]
-        atoms: list[Atom] = []
-        sums: list[Dim] = []
-        coefficient = 1
-        for factor in factors:
-            if isinstance(factor, Dim) and len(factor.terms) > 1:
-                sums.append(factor)
+            if sign == "//":
+                value = self.attempt(start, _over, value, factor)
                 continue
-            for names, scale in factor.terms if isinstance(factor, Dim) else (((), factor),):
-                atoms += names
-                coefficient *= scale
-            if len(atoms) > TERMS or coefficient.bit_length() > TERMS * 4:
-                self.fail(_VAST, start)
-        value = monomial(atoms, coefficient)
-        for term in sums:
-            self._products += _terms(value) * _terms(term)
-            if self._products > PRODUCTS + len(self.text) // 4:
-                self.fail("dims with too many products of sums; write them multiplied out", start)
-            value = self._check_dim(start, value * term)
+            if _terms(value) * _terms(factor) > LARGEST_DIM:
+                self._fail_dim()
+            value = value * factor
         return value
 
     def _factor(self, depth: int) -> Size:
         start = self.at
+        if start - self._dim_start > LARGEST_DIM:
+            self._fail_dim()
         if self.take("("):
             if depth == DEPTH:
                 self.fail(f"brackets nested more than {DEPTH} deep", start)
@@ -173,10 +140,8 @@ class Values(Tokens):
             return self.natural("a dim")
         return Dim({(self.name("a dim: a name, an int or an expression"),): 1})
 
-    def _check_dim(self, start: int, dim: Size) -> Size:
-        if _is_vast(dim):
-            self.fail(_VAST, start)
-        return dim
+    def _fail_dim(self) -> NoReturn:
+        self.fail(f"a dim with too many terms; at most {LARGEST_DIM} are read", self._dim_start)
 
     def attribute(self, attr: Attr) -> Any:
         """Read the value of an attribute in the form that its normalization expects."""
@@ -292,14 +257,6 @@ def _over(a: Size, b: Size) -> Size:
 
 def _terms(dim: Size) -> int:
     return len(dim.terms) if isinstance(dim, Dim) else 1
-
-
-def _is_vast(dim: Size) -> bool:
-    if not isinstance(dim, Dim):
-        return dim.bit_length() > TERMS * 4
-    return len(dim.terms) > TERMS or any(
-        len(monomial) > TERMS or c.bit_length() > TERMS * 4 for monomial, c in dim.terms
-    )
 
 
 def _flat(tuples: Any, shape: Shape, type_: TensorType) -> list[Any]:

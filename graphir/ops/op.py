@@ -297,8 +297,8 @@ class Inference:
 
 def tracing_graph() -> Graph | None:
     """Return the graph of the innermost trace of a function on this thread, or None."""
-    graphs = reversed(CURRENT.get())
-    return next((graph for graph in graphs if graph.tracing and not graph.is_body), None)
+    graphs = (graph for graph in reversed(CURRENT.get()) if not graph.is_body)
+    return next((graph for graph in graphs if graph.trace_state.is_tracing), None)
 
 
 Error = TypeVar("Error", bound=GraphirError)
@@ -310,8 +310,9 @@ def keep_refusal(refusal: Error, caller: FrameType) -> Error:
     `caller` is the frame that gets the error. `trace_into` raises the error again at the end.
     """
     graph = None if is_internal(caller) else tracing_graph()
-    if graph is not None and graph.refusal is None:
-        graph.refusal = refusal.having()  # without the traceback, which would hold the trace
+    if graph is not None and graph.trace_state.refusal is None:
+        # A copy without the traceback, which would hold the trace.
+        graph.trace_state.refusal = refusal.having()
     return refusal
 
 

@@ -11,7 +11,7 @@ from graphir.promotion.rules import PromotionRules
 from graphir.rule_reports.explanation import Explanation
 from graphir.rule_reports.facts import facts
 from graphir.rule_reports.findings import report
-from graphir.rule_reports.tables import Table, brief_table, loss_of, short_name, table_notes
+from graphir.rule_reports.tables import Table, brief_table, html_grid, table_notes
 
 COUNTEREXAMPLES = 10
 """The most counterexamples of a law in a fragment."""
@@ -57,17 +57,8 @@ def table_fragment(table: Table) -> str:
 
 def _grid(table: Table) -> tuple[str, str]:
     part, note = brief_table(table)
-    titles = tag("tr", *(tag("th", text(name)) for name in ("", *(b.short for b in part))))
-    rows = [
-        tag(
-            "tr",
-            tag("th", text(a.short)),
-            *(tag("td", short_name(x), class_=loss_of(a, b, x)[0]) for b, x in row.items()),
-        )
-        for a, row in part.items()
-    ]
-    grid = tag("div", tag("table", titles, *rows, class_="grid"), class_="scroll")
-    return grid, paragraphs([*table_notes(part), *([note] if note else [])])
+    notes = paragraphs([*table_notes(part), *([note] if note else [])])
+    return tag("div", html_grid(part, titles=False), class_="scroll"), notes
 
 
 def rules_fragment(rules: PromotionRules) -> str:

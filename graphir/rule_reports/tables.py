@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import html
 import io
 import json
 import re
@@ -12,6 +11,7 @@ from itertools import combinations
 from typing import Literal, TypeAlias
 
 from graphir.dtypes import DType
+from graphir.markup import tag, text
 from graphir.promotion.rules import PromotionRules
 from graphir.rule_reports.findings import count_text
 
@@ -153,11 +153,11 @@ def markdown_table(rules: PromotionRules) -> str:
 def csv_table(rules: PromotionRules) -> str:
     """Return the table as CSV in full names, with a header (RFC 4180, but lines end in \\n)."""
     table = ordered(rules)
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(["", *table])
     writer.writerows([a, *map(cell_name, row.values())] for a, row in table.items())
-    return text.getvalue().rstrip("\n")
+    return stream.getvalue().rstrip("\n")
 
 
 VERSION = 1
@@ -183,20 +183,30 @@ def json_table(rules: PromotionRules) -> str:
 def html_table(rules: PromotionRules) -> str:
     """Return the table as an HTML page. A cell's colour shows its loss, and its title names it."""
     table = ordered(rules)
-    head = "".join(f'<th scope="col" title="{b}">{html.escape(b.short)}</th>' for b in table)
-    rows = "\n".join(
-        f'<tr><th scope="row">{a}</th>' + "".join(_html_cell(a, b, table) for b in table) + "</tr>"
-        for a in table
+    source = f" Source: {rules.source}." if rules.source else ""
+    spans = [tag("span", phrase, class_=loss) for loss, phrase in counts(table).items()]
+    spans += [tag("span", phrase, class_="unlike") for phrase in asymmetry(table)]
+    title = text(f"Promotion under {rules.name}")
+    parts = [
+        tag("h1", title),
+        tag("p", text(rules.doc + source)),
+        tag("p", "\n".join(spans)),
+        tag("div", html_grid(table), class_="scroll", tabindex=0),
+        tag("p", "Point at a cell to see the simplest value that is lost."),
+    ]
+    head = tag("meta", charset="utf-8") + tag("title", title) + tag("style", _STYLE)
+    page = tag("html", tag("head", head), "\n", tag("body", "\n".join(parts)), lang="en")
+    return f"<!DOCTYPE html>\n{page}"
+
+
+def html_grid(table: Table, titles: bool = True) -> str:
+    """Return a table of short names in HTML: cells have a class by their loss, and a title."""
+    heads = tag("tr", tag("th"), *(tag("th", text(b.short), scope="col", title=b) for b in table))
+    rows = (
+        tag("tr", tag("th", text(a), scope="row"), *(_html_cell(a, b, table, titles) for b in row))
+        for a, row in table.items()
     )
-    return _PAGE.format(
-        name=html.escape(rules.name),
-        doc=html.escape(rules.doc),
-        source=html.escape(f"Source: {rules.source}." if rules.source else ""),
-        legend=_legend(table),
-        head=head,
-        rows=rows,
-        **COLORS,
-    )
+    return tag("table", tag("thead", heads), tag("tbody", "\n".join(rows)), class_="grid")
 
 
 FORMATS: dict[str, Callable[[PromotionRules], str]] = {
@@ -235,7 +245,7 @@ def loss_of(a: DType, b: DType, cell: DType | None) -> Loss:
     return "loses" if losses(a, b, cell) else "exact"
 
 
-def _html_cell(a: DType, b: DType, table: Table) -> str:
+def _html_cell(a: DType, b: DType, table: Table, titles: bool) -> str:
     cell, mirror = table[a][b], table[b][a]
     title = f"{a} with {b}: {cell or 'an error'}"
     if cell is not None:
@@ -243,14 +253,7 @@ def _html_cell(a: DType, b: DType, table: Table) -> str:
     kind: str = loss_of(a, b, cell)
     if cell is not mirror:
         kind, title = f"{kind} unlike", f"{title}; swapped: {mirror or 'an error'}"
-    return f'<td class="{kind}" title="{html.escape(title)}">{html.escape(short_name(cell))}</td>'
-
-
-def _legend(table: Table) -> str:
-    """Return the HTML legend: each colour's meaning and its number of pairs."""
-    spans = [f'<span class="{loss}">{text}</span>' for loss, text in counts(table).items()]
-    spans += [f'<span class="unlike">{text}</span>' for text in asymmetry(table)]
-    return "\n".join(spans)
+    return tag("td", text(short_name(cell)), class_=kind, title=title if titles else None)
 
 
 MEANINGS: dict[Loss, str] = {
@@ -265,41 +268,15 @@ COLORS: dict[Loss, str] = {"exact": "#d9f0dd", "loses": "#ffe2b3", "raises": "#e
 _ANSI: dict[Loss, str] = {"exact": "32", "loses": "33", "raises": "90"}
 _UNDERLINE = ";4"
 
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Promotion under {name}</title>
-<style>
+_STYLE = f"""
 body {{ font: 14px/1.5 system-ui, sans-serif; margin: 1.5em; color: #1a1a1a; background: #fff }}
-.scroll {{ overflow: auto; max-height: 92vh; border: 1px solid #ccc; width: fit-content;
-  max-width: 100% }}
+.scroll {{ overflow: auto; max-height: 92vh; border: 1px solid #ccc; width: fit-content }}
 table {{ border-collapse: separate; border-spacing: 0 }}
-th, td {{ border: solid #ddd; border-width: 0 1px 1px 0; padding: 3px 7px; white-space: nowrap;
-  font: 12px ui-monospace, monospace }}
-thead th {{ position: sticky; top: 0; z-index: 1; background: #f3f3f3 }}
-tbody th {{ position: sticky; left: 0; background: #f3f3f3; text-align: right }}
-thead th:first-child {{ left: 0; z-index: 2 }}
-span {{ display: inline-block; padding: 2px 8px; margin: 0 4px 4px 0 }}
-.exact {{ background: {exact} }}
-.loses {{ background: {loses}; font-style: italic }}
-.raises {{ background: {raises}; color: #555 }}
+th, td {{ padding: 3px 7px; white-space: nowrap; font: 12px ui-monospace, monospace }}
+th {{ position: sticky; top: 0; left: 0; background: #f3f3f3 }}
+span {{ padding: 2px 8px }}
+.exact {{ background: {COLORS["exact"]} }}
+.loses {{ background: {COLORS["loses"]}; font-style: italic }}
+.raises {{ background: {COLORS["raises"]}; color: #555 }}
 .unlike {{ box-shadow: inset 0 0 0 2px #c2255c }}
-</style>
-</head>
-<body>
-<h1>Promotion under {name}</h1>
-<p>{doc} {source}</p>
-<p>{legend}</p>
-<div class="scroll" tabindex="0">
-<table>
-<thead><tr><th></th>{head}</tr></thead>
-<tbody>
-{rows}
-</tbody>
-</table>
-</div>
-<p>Point at a cell to see the simplest value that is lost.</p>
-</body>
-</html>"""
+"""

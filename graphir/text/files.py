@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 import numpy as np
+from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
 from graphir.errors import GraphError, ParseError
 from graphir.ops.grammar import bits_of, is_foreign
 from graphir.source_text import displayed_path
-from graphir.text.archives import Archive
 from graphir.text.atomic_files import Replacement
 from graphir.text.parser import VERSION, Directory, Parser
 from graphir.text.printer import graph_text, large_constants
@@ -59,11 +59,33 @@ def load(path: str | os.PathLike[str], sources: Directory | None = None) -> Grap
             parser = Parser(text, sources)
             parser.constants = _Beside(beside, parser.archive, files)
             graph = parser.graph()
-            graph.file = displayed_path(os.fspath(path))
+            graph.describe(file=displayed_path(os.fspath(path)))
             return graph
     except ParseError as error:
         both = f"{path} with {beside.name}" if "npz(" in text else f"{path}"
         raise error.within(both) from None
+
+
+UNPACKED = 1 << 26, 100
+"""The most bytes that an archive unpacks to: a number, and a multiple of the file's size."""
+
+
+def read_arrays(file: IO[bytes]) -> NDArray[Any] | NpzFile[Any]:
+    """Return the array of a .npy file, or the arrays of an .npz file, each read at its look-up.
+
+    Nothing is unpickled. Raises the errors of np.load, and ValueError for an archive that unpacks
+    to more than UNPACKED.
+    """
+    if not file.read(6).startswith((b"\x93NUMPY", b"PK\x03\x04", b"PK\x05\x06")):
+        raise ValueError("it does not begin as such files do")  # np.load takes it for a pickle
+    file.seek(0)
+    arrays = cast("NDArray[Any] | NpzFile[Any]", np.load(file, allow_pickle=False))
+    if isinstance(arrays, NpzFile) and arrays.zip is not None:
+        size = sum(member.file_size for member in arrays.zip.infolist())
+        most = UNPACKED[0] + UNPACKED[1] * os.fstat(file.fileno()).st_size
+        if size > most:
+            raise ValueError(f"it would unpack to {size} bytes; at most {most} are unpacked")
+    return arrays
 
 
 class _Beside(dict[str, NDArray[Any]]):
@@ -75,18 +97,18 @@ class _Beside(dict[str, NDArray[Any]]):
     def __init__(self, path: Path, digest: str | None, files: ExitStack) -> None:
         super().__init__()
         self.path, self._digest, self._files = path, digest, files
-        self._archive: Archive | None = None
+        self._archive: NpzFile[Any] | None = None
 
     def __missing__(self, name: str) -> NDArray[Any]:
         try:
             if self._archive is None:
                 self._archive = self._open_archive()
-            if name not in self._archive.names:
-                names = ", ".join(self._archive.names)
+            if name not in self._archive.files:
+                names = ", ".join(self._archive.files)
                 raise GraphError(
                     f"{self.path} has no array named {name!r}", fix=f"use one of {names}"
                 )
-            array = self[name] = self._archive.read(name)
+            array = self[name] = self._archive[name]
         except FileNotFoundError:
             why = f"{self.path}, which has the values of large constants, is missing"
             raise GraphError(why) from None
@@ -98,7 +120,7 @@ class _Beside(dict[str, NDArray[Any]]):
             raise GraphError(f"{self.path} is not a readable .npz: {why}") from None
         return array
 
-    def _open_archive(self) -> Archive:
+    def _open_archive(self) -> NpzFile[Any]:
         if not stat.S_ISREG(self.path.stat().st_mode):
             raise GraphError(f"{self.path} is not a regular file")
         file = self._files.enter_context(self.path.open("rb"))
@@ -108,7 +130,11 @@ class _Beside(dict[str, NDArray[Any]]):
                 "differs",
                 fix="save the graph again, or restore both files of one save",
             )
-        return Archive(file)
+        file.seek(0)
+        arrays = read_arrays(file)
+        if not isinstance(arrays, NpzFile):
+            raise GraphError(f"{self.path} is a .npy file, and no .npz archive")
+        return arrays
 
 
 def _digest(file: IO[bytes]) -> str:

@@ -98,8 +98,8 @@ class Parser(Values):
             self.fail(f"graphs nested more than {DEPTH} deep")
         self.expect("graph")
         self.expect("@", " and the graph's name")
-        graph = self._graphs[-1].like()
-        graph.name, graph.out_types = self.label("the graph's name"), None
+        name = self.label("the graph's name")
+        graph = self._graphs[-1].like(name=name, keeps_types=False)
         outer_symbols, self.symbols = self.symbols, {}
         self._block(graph)
         self.symbols = outer_symbols
@@ -124,20 +124,22 @@ class Parser(Values):
         self.expect("@", " and the graph's name")
         name = self.label("the graph's name")
         self.expect("rules", "=...")
-        graph = Graph(name, rules=self._rules())
-        if self.take("from"):
-            graph.rules_before = self._rules().name
-        if self.take("tf32"):
-            self.expect("=")
-            start = self.at
-            graph.tf32 = self.attempt(start, choice("even", "away"), self.name("even or away"))
-        if self.take("functions"):
-            self.expect("=")
-            start = self.at
-            graph.functions = self.attempt(
-                start, choice("numpy", "rounded"), self.name("numpy or rounded")
-            )
-        return graph
+        own_rules = self._rules()
+        rules_before = self._rules() if self.take("from") else None
+        settings = {
+            "tf32": self._setting("tf32", "even", "away"),
+            "functions": self._setting("functions", "numpy", "rounded"),
+        }
+        graph = Graph(name, rules=rules_before or own_rules, **settings)
+        return graph.like(own_rules) if rules_before else graph
+
+    def _setting(self, name: str, default: str, other: str) -> Any:
+        """Read a setting of two values, where the text has it."""
+        if not self.take(name):
+            return default
+        self.expect("=")
+        start = self.at
+        return self.attempt(start, choice(default, other), self.name(f"{default} or {other}"))
 
     def _rules(self) -> PromotionRules:
         self.expect("=")

@@ -62,4 +62,4 @@ LIBRARIES = {
 
 def syntax_of(graph: Graph) -> CastSyntax:
     """Return the syntax of the library whose program a graph is; NumPy's for other graphs."""
-    return LIBRARIES.get(graph.library, NUMPY)
+    return LIBRARIES.get(graph.provenance.library, NUMPY)

@@ -115,10 +115,15 @@ class Rebuilding:
     """The state of one rebuild: the new graph, the twins and the refusals."""
 
     def __init__(
-        self, graph: Graph, rules: PromotionRules, assumed_types: Sequence[Symbol | None]
+        self,
+        graph: Graph,
+        rules: PromotionRules,
+        assumed_types: Sequence[Symbol | None],
+        name: str = "",
     ) -> None:
         self.old, self.assumed_types = graph, assumed_types
-        self.new = Graph(graph.name, out_types=graph.out_types, rules=rules, tf32=graph.tf32)
+        out_types = None if name else graph.out_types  # another graph promises no types
+        self.new = Graph(name or graph.name, (), out_types, rules, graph.tf32)
         self.new.inherit(graph)
         self.literals = Literals(graph)
         places = [symbol.index for symbol in graph.inputs]
@@ -142,9 +147,7 @@ class Rebuilding:
     def finished(self) -> Rebuilt:
         """Set the inputs and outputs of the new graph and return the Rebuilt."""
         new, old = self.new, self.old
-        new.inputs = self._map_all(old.inputs)
-        new.input_names = list(old.input_names)
-        new.outputs = tuple(self._map_all(old.outputs))
+        new.set_interface(self._map_all(old.inputs), old.input_names, self._map_all(old.outputs))
         return Rebuilt(new, self.twins, self.refusals, _broken_promise(new), self.bodies)
 
     def _map_all(self, symbols: Iterable[Symbol]) -> list[Symbol]:
@@ -167,11 +170,11 @@ class Rebuilding:
         return twin
 
     def _twin(self, symbol: Symbol) -> Symbol:
-        before = len(self.new.symbols)
         try:
-            return self._alone(symbol) if is_literal(symbol) else self._reapply(symbol)
+            with self.new.attempt() as attempt:
+                twin = self._alone(symbol) if is_literal(symbol) else self._reapply(symbol)
+                return attempt.keep(twin)
         except GraphirError as error:
-            del self.new.symbols[before:]
             return self._note_refusal(symbol, error)
 
     def _alone(self, symbol: Symbol) -> Symbol:

@@ -48,10 +48,9 @@ class _Retyping(Rebuilding):
     """A rebuild whose float values all have the dtype `to`."""
 
     def __init__(self, graph: Graph, rules: PromotionRules, to: DType) -> None:
-        super().__init__(graph, rules, graph.symbols)
+        super().__init__(graph, rules, graph.symbols, f"{graph.name}_as_{to}")
         self.to = to
         self._scaled = _scaled_integers(graph, to)
-        self.new.name, self.new.out_types = f"{graph.name}_as_{to}", None
 
     def run(self) -> Rebuilt:
         """Rebuild all symbols."""
@@ -61,7 +60,8 @@ class _Retyping(Rebuilding):
             if twin is not None and symbol.index not in self._scaled:
                 self.twins[-1] = self._in_dtype(twin)
         result = self.finished()
-        result.graph.inputs = [x.args[0] if x.op is ops.cast else x for x in result.graph.inputs]
+        inputs = [x.args[0] if x.op is ops.cast else x for x in result.graph.inputs]
+        result.graph.set_interface(inputs)
         return result
 
     def _in_dtype(self, twin: Symbol) -> Symbol:

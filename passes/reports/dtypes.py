@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from graphir.escape import printable
-from graphir.passes.reports import words
-from graphir.passes.reports.fitting import fitted, terminal_width, wrapped
+from graphir.passes.reports import phrases
 from graphir.passes.reports.json_ import report_json, text
+from graphir.passes.reports.terminal import fitted, terminal_width, wrapped
 
 if TYPE_CHECKING:
     from graphir.passes.analysis.casts import CastReport, OutputError
@@ -26,7 +26,7 @@ def dtypes_text(reports: Reports) -> str:
     """
     width = terminal_width(sys.stdout)
     lines = fitted([("layer", *reports), *_outputs(reports), *_layers(reports)], width)
-    unseen = (line for report in reports.values() for line in words.unseen(report)[1:])
+    unseen = (line for report in reports.values() for line in phrases.unseen(report)[1:])
     notes = (note for report in reports.values() for note in report.graph.notes)
     heads = dict.fromkeys([*unseen, *notes])
     for name, report in reports.items():
@@ -50,9 +50,9 @@ def _outputs(reports: Reports) -> Iterator[tuple[str, ...]]:
 def _error(error: OutputError) -> str:
     """Return the error of an output in the norm, or its elements that are not finite."""
     if not error.is_known:
-        return words.UNKNOWN_ERROR
+        return phrases.UNKNOWN_ERROR
     if error.broken or error.norm is None:
-        return words.wrongness(error)
+        return phrases.wrongness(error)
     return f"relative error {error.norm:.2g}"
 
 
@@ -60,7 +60,7 @@ def _layers(reports: Reports) -> Iterator[tuple[str, ...]]:
     """Yield a row for each layer: the part of the error that arises there, and what overflows."""
     totals = [{each.layer: each for each in report.layers} for report in reports.values()]
     for layer in dict.fromkeys(layer for layers in totals for layer in layers):
-        name = printable(layer) or words.OUTSIDE
+        name = printable(layer) or phrases.OUTSIDE
         yield name, *(_cell(layers.get(layer)) for layers in totals)
 
 
@@ -68,7 +68,7 @@ def _cell(layer: LayerTotals | None) -> str:
     """Return the loss of a layer: its part of the error, and the elements that overflow."""
     if layer is None:
         return ""
-    percent = words.UNKNOWN_ERROR if layer.share is None else words.percent(layer.share)
+    percent = phrases.UNKNOWN_ERROR if layer.share is None else phrases.percent(layer.share)
     share = f"{percent} of the error"
     return f"overflows in {layer.overflowed:,}, {share}" if layer.overflowed else share
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphir.decorators import uncollected
 from graphir.passes.analysis.casts.measured import plain
-from graphir.passes.reports import words
+from graphir.passes.reports import phrases
 
 if TYPE_CHECKING:
     from graphir.passes.analysis.casts import CastReport
@@ -33,9 +33,9 @@ def report_json(report: CastReport) -> str:
         "unseen": (text(step.to_json()) for step in report.unseen),
         "outputs": (text(output.to_json()) for output in report.outputs),
         "losses": (text(facts) for facts in _losses(report)),
-        "casts": (sites.text(site) for site in report.sites if site.row.kind not in words.VERBS),
+        "casts": (sites.text(site) for site in report.sites if site.row.kind not in phrases.VERBS),
     }
-    if report.graph.library:
+    if report.graph.provenance.library:
         lists["layers"] = (text(layer.to_json()) for layer in report.layers)
     fields = [f"{text(name)}: {text(value)}" for name, value in head.items()]
     fields += [f"{text(name)}: {json_array(values)}" for name, values in lists.items()]
@@ -45,14 +45,14 @@ def report_json(report: CastReport) -> str:
 def _losses(report: CastReport) -> Iterator[dict[str, Any]]:
     """Yield the JSON fields of the steps of arithmetic that lost values."""
     for rank, site in enumerate(report.sites):
-        if site.row.kind in words.VERBS and site.measured is not None:
+        if site.row.kind in phrases.VERBS and site.measured is not None:
             facts, row, measured = site.facts(), site.row, site.measured
             yield {
                 "kind": row.kind,
                 "op": row.op,
                 "dtype": str(row.source),
                 "rank": rank,
-                "loss": words.loss(site),
+                "loss": phrases.loss(site),
                 "operands": [str(number) for number in measured.operands],
                 "weight": measured.weight,
                 "received": plain(measured.received),

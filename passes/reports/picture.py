@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from graphir import Graph, GraphError
-from graphir.drawing.graphs import GRAPH_FORMATS, Mark, gravest, mark
+from graphir.drawing.graphs import GRAPH_FORMATS
+from graphir.drawing.loss_levels import Mark, gravest, mark
 from graphir.passes.analysis.casts import CastReport, cast_report
 
 

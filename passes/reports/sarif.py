@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from graphir.decorators import uncollected
-from graphir.drawing.graphs.levels import Level
+from graphir.drawing.loss_levels import Level
 from graphir.escape import printable
 from graphir.passes.analysis.casts.conversion import SILENT
 from graphir.passes.analysis.casts.fixes import replacement
-from graphir.passes.reports import words
+from graphir.passes.reports import phrases
 from graphir.passes.reports.json_ import VERSION, json_array, text
-from graphir.passes.reports.places import SourceRegion, region, whole
+from graphir.passes.reports.phrases import SourceRegion, region, whole
 
 if TYPE_CHECKING:
     from graphir.passes.analysis.casts import CastReport, CastRow, Unseen
@@ -74,7 +74,7 @@ def report_sarif(report: CastReport) -> str:
 
 
 def _driver() -> dict[str, Any]:
-    rules = [*map(_rule, words.MEANINGS), _UNSEEN_RULE, *map(_loss_rule, words.VERBS)]
+    rules = [*map(_rule, phrases.MEANINGS), _UNSEEN_RULE, *map(_loss_rule, phrases.VERBS)]
     return {"name": "graphir", "rules": rules, "properties": {"reportVersion": VERSION}}
 
 
@@ -89,7 +89,7 @@ _UNSEEN_RULE: dict[str, Any] = {
 
 
 def _rule(level: Level) -> dict[str, Any]:
-    means = words.MEANINGS[level]
+    means = phrases.MEANINGS[level]
     advice = (
         "Nothing is lost; the cast costs memory and time."
         if level == "exact"
@@ -108,7 +108,7 @@ def _rule(level: Level) -> dict[str, Any]:
 
 def _loss_rule(kind: str) -> dict[str, Any]:
     """Return the SARIF rule of a kind of loss in arithmetic."""
-    means = f"A step of arithmetic whose elements {words.VERBS[kind]}"
+    means = f"A step of arithmetic whose elements {phrases.VERBS[kind]}"
     return {
         "id": f"loss/{kind}",
         "name": f"Loss{kind.capitalize()}",
@@ -137,7 +137,7 @@ class _Results:
         """The file of places without one: of the graph, of its first line, or of its name."""
         places = (x.location for x in self._report.graph.symbols)
         files = (place.file for place in places if place.file and place.line)
-        return self._report.graph.file or next(files, f"{self._report.graph.name}.gir")
+        return self._report.graph.provenance.file or next(files, f"{self._report.graph.name}.gir")
 
     def of_unseen(self, part: Unseen) -> str:
         """Return the SARIF result, as JSON, of a part of the program that was not seen."""
@@ -145,9 +145,9 @@ class _Results:
         return text(
             {
                 "ruleId": _UNSEEN_RULE["id"],
-                "ruleIndex": len(words.MEANINGS),
+                "ruleIndex": len(phrases.MEANINGS),
                 "level": "warning" if part.hides or part.casts else "note",
-                "message": {"text": _plain(f"not seen: {words.step_text(part)}")},
+                "message": {"text": _plain(f"not seen: {phrases.step_text(part)}")},
                 "locations": [self._place(whole(part.location), layer)],
             }
         )
@@ -155,11 +155,11 @@ class _Results:
     def of(self, site: CastSite) -> str:
         """Return the SARIF result of a site, as JSON."""
         row = site.row
-        if row.kind in words.VERBS:
+        if row.kind in phrases.VERBS:
             return self._of_loss(site)
         loss_text, head = self._losses.get(id(row.conversion)) or self._loss(row)
         fix, instead = printable(row.fix), replacement(row)
-        sentences = [loss_text, *([f"write {fix}"] if fix else []), *words.measured(site)]
+        sentences = [loss_text, *([f"write {fix}"] if fix else []), *phrases.measured(site)]
         result: dict[str, Any] = {
             **head,
             "locations": [self._location(row)],
@@ -181,18 +181,18 @@ class _Results:
         """Return the SARIF location, as JSON, of the cast that caused a result."""
         related_text = self._causes.get(cause.place)
         if related_text is None:
-            note = f"it follows from {words.conversion(cause)} here"
+            note = f"it follows from {phrases.conversion(cause)} here"
             related_text = self._causes[cause.place] = self._related_location(1, cause, note)
         return related_text
 
     def _of_loss(self, site: CastSite) -> str:
         """Return the SARIF result of a step of arithmetic that lost values, as JSON."""
-        row, kinds = site.row, list(words.VERBS)
-        head = f"{words.conversion(row)} {words.why(row)}"
-        sentences = [head, *words.measured(site), *([f"write {row.fix}"] if row.fix else [])]
+        row, kinds = site.row, list(phrases.VERBS)
+        head = f"{phrases.conversion(row)} {phrases.why(row)}"
+        sentences = [head, *phrases.measured(site), *([f"write {row.fix}"] if row.fix else [])]
         result: dict[str, Any] = {
             "ruleId": f"loss/{row.kind}",
-            "ruleIndex": len(words.MEANINGS) + 1 + kinds.index(row.kind),
+            "ruleIndex": len(phrases.MEANINGS) + 1 + kinds.index(row.kind),
             "level": "warning" if site.share != 0 else "note",
             "locations": [self._location(row)],
             "message": {"text": _plain("; ".join(sentences))},
@@ -204,11 +204,11 @@ class _Results:
 
     def _loss(self, row: CastRow) -> tuple[str, dict[str, Any]]:
         """Return the loss text and the SARIF fields that all results of a conversion share."""
-        worst = words.level(row)
-        loss_text = f"{words.conversion(row)} {words.why(row)}, {words.what(row)}: {row.loss}"
+        worst = phrases.level(row)
+        loss_text = f"{phrases.conversion(row)} {phrases.why(row)}, {phrases.what(row)}: {row.loss}"
         head = {
             "ruleId": f"cast/{worst}",
-            "ruleIndex": list(words.MEANINGS).index(worst),
+            "ruleIndex": list(phrases.MEANINGS).index(worst),
             "level": SEVERITIES[worst] if row.kind in (*SILENT, "literal") else "note",
         }
         entry = self._losses[id(row.conversion)] = loss_text, head
@@ -228,7 +228,7 @@ class _Results:
 
     def _further_use(self, number: int, row: CastRow) -> str:
         """Return the SARIF location, as JSON, of a further use of a result's casts."""
-        return self._related_location(number, row, f"{words.what(row)} uses it here")
+        return self._related_location(number, row, f"{phrases.what(row)} uses it here")
 
     def _related_location(self, number: int, row: CastRow, note: str) -> str:
         return text({"id": number, **self._location(row), "message": {"text": note}})

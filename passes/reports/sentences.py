@@ -34,7 +34,7 @@ from graphir.passes.analysis.expressions import (
 )
 from graphir.passes.analysis.suggestions import UncastOp, operand_name, rewritten
 from graphir.passes.analysis.written_literals import is_literal
-from graphir.passes.reports import words
+from graphir.passes.reports import phrases
 from graphir.rule_reports.findings import count_text
 from graphir.source_text import is_cell
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from graphir.passes.analysis.casts.report import CastReport
     from graphir.passes.analysis.casts.rows import CastRow
     from graphir.passes.analysis.casts.sites import CastSite
-    from graphir.passes.analysis.graph_diff import Change, GraphDiff
+    from graphir.passes.analysis.diff import Change, GraphDiff
 
 
 def sentences(report: CastReport) -> list[str]:
@@ -65,7 +65,7 @@ def _overflow(report: CastReport, causes: Sequence[CastRow]) -> list[str]:
     Returns none if it is among the causes that other sentences are about.
     """
     rows = [row for row in (*report.rows, *report.losses) if overflows(row)]
-    if not rows or not report.graph.library:
+    if not rows or not report.graph.provenance.library:
         return []
     row = min(rows, key=lambda row: row.symbol.index)
     if any((x.kind, x.location) == ("overflow", row.location) for x in causes):
@@ -76,9 +76,9 @@ def _overflow(report: CastReport, causes: Sequence[CastRow]) -> list[str]:
     if row.kind == "overflow" and measured.worst is not None:
         greatest = abs(measured.worst[0])
     layer = f" [{printable(row.layer)}]" if row.layer else ""
-    what = f"`{printable(row.text)}`" if row.text else words.what(row)
-    limit = words.number_text(float(row.target.max))
-    reach = f"reaches {words.number_text(greatest)}, beyond {limit}," if greatest else "overflows"
+    what = f"`{printable(row.text)}`" if row.text else phrases.what(row)
+    limit = phrases.number_text(float(row.target.max))
+    reach = f"reaches {phrases.number_text(greatest)}, beyond {limit}," if greatest else "overflows"
     count = f"{overflows(row):,} of {count_text(measured.elements, 'element')}"
     place = f"{_place(report, row.location)}{layer}"
     return [f"{row.target} overflows first in {place}: {what} {reach} in {count}"]
@@ -157,11 +157,11 @@ def _loss(report: CastReport, site: CastSite, number: int) -> str:
     """Return the sentence about the cause of an output's error."""
     row, measured = site.row, site.measured
     count = "" if measured is None else f"{measured.changed:,} of {measured.elements:,} elements"
-    act = words.ACTS.get(row.kind, "changes {} by " + words.conversion(row)).format(count)
-    step = f"{row.source} {row.op}" if row.kind in words.VERBS else words.what(row)
-    worst = words.loss(site)
-    if row.kind not in words.VERBS and measured is not None and measured.worst is not None:
-        worst = words.became(*measured.worst)
+    act = phrases.ACTS.get(row.kind, "changes {} by " + phrases.conversion(row)).format(count)
+    step = f"{row.source} {row.op}" if row.kind in phrases.VERBS else phrases.what(row)
+    worst = phrases.loss(site)
+    if row.kind not in phrases.VERBS and measured is not None and measured.worst is not None:
+        worst = phrases.became(*measured.worst)
     source = f" in `{printable(row.expression.brief)}`" if row.expression else f" in {step}"
     source = source if row.location.line else ""
     fixes = " and ".join(_fixes(report, site))
@@ -171,13 +171,13 @@ def _loss(report: CastReport, site: CastSite, number: int) -> str:
         return f"{cause}; what it does to the result is unknown{fix}"
     error = report.outputs[number]
     name = printable(error.name) if len(report.outputs) > 1 else "the result"
-    return f"{name} {words.wrongness(error)} because {cause}{fix}"
+    return f"{name} {phrases.wrongness(error)} because {cause}{fix}"
 
 
 def _fixes(report: CastReport, site: CastSite) -> list[str]:
     """Return the fixes of a site, and of the steps of its line that lost values alike."""
     row = site.row
-    alike = [x.row for x in report.sites if x.row.kind == row.kind and row.kind in words.VERBS]
+    alike = [x.row for x in report.sites if x.row.kind == row.kind and row.kind in phrases.VERBS]
     near = [x for x in alike if x.location.place[:2] == row.location.place[:2]]
     fixes = dict.fromkeys(x.fix for x in (row, *near) if x.fix)
     return list(fixes) or [fix for fix in (number_fix(row) or source_fix(row),) if fix]

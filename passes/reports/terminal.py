@@ -1,40 +1,120 @@
-"""The terminal writer of cast reports, with optional colour."""
+"""Tables and sentences that fit the lines of a terminal."""
 
 from __future__ import annotations
 
-import os
-from importlib import import_module
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, TextIO
+import re
+import shutil
+import textwrap
+from collections.abc import Sequence
+from typing import TextIO
 
-from graphir.passes.reports.fitting import on_screen
-from graphir.passes.reports.text import DETAILS, Role, detailed, report_details
+from graphir.rule_reports.tables import aligned
 
-if TYPE_CHECKING:
-    from graphir.passes.analysis.casts import CastReport
+ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 
-STYLES: dict[Role, str] = {
-    "value": "bold magenta",
-    "range": "bold red",
-    "precision": "bold yellow",
-    "exact": "bold green",
-    "faint": "dim",
-    "strong": "bold",
-    "": "",
-}
-"""The rich style of each role of a piece of text."""
+_OPTIONAL = ("bytes", "rule and path", "kind", "times", "share", "changed", "error")
+"""The columns that a narrow table leaves out, in this order."""
+_LEAST = {"where": 16, "operand": 10, "loss": 10, "layer": 12}
+"""The columns that a narrow table shortens, each with its least width."""
 
 
-def show(report: CastReport, stream: TextIO, most: int = DETAILS) -> None:
-    """Write the detailed report to a stream, in colour if it is a terminal and rich is installed.
+def terminal_width(stream: TextIO | None) -> int | None:
+    """Return the columns of a stream that is a terminal; None of other streams."""
+    if stream is None or not stream.isatty():
+        return None
+    return shutil.get_terminal_size().columns
 
-    Writes plain text if the environment has NO_COLOR. `most` is the number of detailed cascades.
+
+def wrapped(line: str, width: int | None) -> list[str]:
+    """Return a line as lines of at most `width` characters, broken at spaces; None is no limit."""
+    if width is None or len(line) <= width:
+        return [line]
+    return textwrap.wrap(
+        line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+
+
+def on_screen(text: str, stream: TextIO | None) -> str:
+    """Return a text for a stream: if it is a terminal, each line in lines that fit it."""
+    width = terminal_width(stream)
+    if width is None:
+        return text
+    return "\n".join(part for line in text.split("\n") for part in _hanging(line, width))
+
+
+def _hanging(line: str, width: int) -> list[str]:
+    """Return a line as lines of at most `width` characters.
+
+    The further lines start below the last cell that leaves them half of the width.
     """
-    if not (stream.isatty() and find_spec("rich")) or os.environ.get("NO_COLOR"):
-        stream.write(on_screen(report_details(report, most), stream) + "\n")
-        return
-    # The project's environment lacks rich: a static import would not type-check there.
-    console = import_module("rich.console").Console(file=stream, highlight=False)
-    assemble = import_module("rich.text").Text.assemble
-    for line in detailed(report, most):
-        console.print(assemble(*((text, STYLES[role]) for text, role in line)))
+    if _ANSI.search(line):
+        return _hanging_colored(line, width)
+    if len(line) <= width:
+        return [line]
+    starts = [gap.end() for gap in re.finditer(r"(^|(?<=\S)) {2,}(?=\S)", line)]
+    indent = max((start for start in starts if 2 * start <= width), default=0)
+    further = " " * (indent or 2)
+    return textwrap.wrap(line, width, subsequent_indent=further, break_on_hyphens=False)
+
+
+def _hanging_colored(line: str, width: int) -> list[str]:
+    """Return a line with colours as lines, broken at single spaces of text."""
+    lines, size = [""], 0
+    for word in re.split(r"(?<=\S) (?=\S)", line):
+        length = len(_ANSI.sub("", word))
+        if size and size + 1 + length > width:
+            lines.append("  " + word)
+            size = 2 + length
+        else:
+            lines[-1] += " " * bool(size) + word
+            size += bool(size) + length
+    return lines
+
+
+_ANSI = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def fitted(rows: Sequence[Sequence[str]], width: int | None) -> list[str]:
+    """Return a table, whose first row has the titles, as lines of at most `width` characters.
+
+    A narrow table leaves columns out and says so, then shortens the places (at their start), the
+    operands and the losses. None is no limit.
+    """
+    if width is None:
+        return aligned(rows)
+    titles = list(rows[0])
+    columns = dict(zip(titles, zip(*rows, strict=True), strict=True))
+    left_out = [title for title in _OPTIONAL if title in columns]
+    omitted: list[str] = []
+    while left_out and _excess(columns, width) > _slack(columns):
+        omitted.append(left_out.pop(0))
+        del columns[omitted[-1]]
+    while (excess := _excess(columns, width)) > 0 and _slack(columns):
+        present = [title for title in _LEAST if title in columns]
+        longest = max(present, key=lambda title: _width(columns[title]) - _LEAST[title])
+        size = max(_width(columns[longest]) - excess, _LEAST[longest])
+        at_start = longest in ("where", "layer")
+        columns[longest] = tuple(_cut(cell, size, at_start) for cell in columns[longest])
+    lines = aligned(list(zip(*columns.values(), strict=True)))
+    note = wrapped(f"(columns without room: {', '.join(omitted)})", width) if omitted else []
+    return [*(line[:width] for line in lines), *note]
+
+
+def _width(column: Sequence[str]) -> int:
+    return max(map(len, column))
+
+
+def _excess(columns: dict[str, tuple[str, ...]], width: int) -> int:
+    return sum(map(_width, columns.values())) + 2 * (len(columns) - 1) - width
+
+
+def _slack(columns: dict[str, tuple[str, ...]]) -> int:
+    """Return by how many characters the columns can become shorter."""
+    present = [title for title in _LEAST if title in columns]
+    return sum(max(_width(columns[title]) - _LEAST[title], 0) for title in present)
+
+
+def _cut(cell: str, size: int, at_start: bool) -> str:
+    if len(cell) <= size:
+        return cell
+    return ELLIPSIS + cell[1 - size :] if at_start else cell[: size - 1] + ELLIPSIS

@@ -1,18 +1,21 @@
-"""The plain text writers of cast reports: a table, and details with source lines."""
+"""The text writers of cast reports: a table, and details with source lines, colour optional."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
+from importlib import import_module
+from importlib.util import find_spec
 from operator import attrgetter
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TextIO, TypeAlias
 
 from graphir.decorators import uncollected
-from graphir.drawing.graphs.levels import Level
+from graphir.drawing.loss_levels import Level
 from graphir.escape import printable
-from graphir.passes.reports import words
-from graphir.passes.reports.fitting import fitted, terminal_width, wrapped
-from graphir.passes.reports.places import line_of, region
+from graphir.passes.reports import phrases
+from graphir.passes.reports.phrases import line_of, region
+from graphir.passes.reports.terminal import fitted, on_screen, terminal_width, wrapped
 
 if TYPE_CHECKING:
     from graphir.passes.analysis.casts import CastReport, CastRow
@@ -41,22 +44,28 @@ def report_text(report: CastReport, width: int | None = None) -> str:
     Casts of one location, such as the iterations of a loop, share a line with their count. `width`
     is the most characters of a line; None is no limit.
     """
-    head = [*words.unseen(report), words.headline(report), *map(words.output, report.outputs)]
+    head = [*phrases.unseen(report), phrases.headline(report), *map(phrases.output, report.outputs)]
     head = [part for line in (*head, *report.sentences) for part in wrapped(line, width)]
-    tail = ["", *fitted(layers, width)] if (layers := words.layers(report)) else []
-    tail += ["", *comparison] if (comparison := words.against(report)) else []
+    tail = ["", *fitted(layers, width)] if (layers := phrases.layers(report)) else []
+    tail += ["", *comparison] if (comparison := phrases.against(report)) else []
     if not report.sites:
         return "\n".join([*head, *tail])
+    rows = casts_table(report)
+    table = fitted(rows, width)
+    if 0 < (count := report.sites.in_library) < len(rows) - 1:
+        table.insert(len(rows) - count, phrases.LIBRARY)
+    return "\n".join([*head, *table, *tail])
+
+
+def casts_table(report: CastReport) -> list[tuple[str, ...]]:
+    """Return the table of a report's sites, those of the user first, below a row of titles."""
     has_audit, has_times = report.audited, report.sites.repeat
     header = (*_HEADER, *_AUDIT_HEADER * has_audit, *("times",) * has_times)
-    lines = [
+    rows = (
         (*_cells(site), *_audit_cells(site) * has_audit, *(str(site.times),) * has_times)
         for site in report.sites.user_first
-    ]
-    table = fitted([header, *lines], width)
-    if 0 < (count := report.sites.in_library) < len(lines):
-        table.insert(1 + len(lines) - count, words.LIBRARY)
-    return "\n".join([*head, *table, *tail])
+    )
+    return [header, *rows]
 
 
 def terminal_text(report: CastReport) -> str:
@@ -72,10 +81,10 @@ def report_details(report: CastReport, most: int = DETAILS) -> str:
 
 def detailed(report: CastReport, most: int = DETAILS) -> Iterator[Line]:
     """Yield the lines of `report_details` as (text, role) pieces."""
-    for line in (*words.unseen(report), words.headline(report)):
+    for line in (*phrases.unseen(report), phrases.headline(report)):
         yield ((line, "strong"),)
     for error in report.outputs:
-        yield ((words.output(error), ""),)
+        yield ((phrases.output(error), ""),)
     for sentence in report.sentences:
         yield ((sentence, "strong"),)
     cascades = report.sites.cascades()
@@ -83,40 +92,40 @@ def detailed(report: CastReport, most: int = DETAILS) -> Iterator[Line]:
     for cascade in cascades[:most]:
         yield ()
         if is_mixed and cascade.site.row.in_library:
-            yield ((words.LIBRARY, "strong"),)
+            yield ((phrases.LIBRARY, "strong"),)
             is_mixed = False
         yield from _detail(cascade, report)
     if len(cascades) > most:
         yield ()
         yield ((f"... and {len(cascades) - most} more", "faint"),)
-    if layers := words.layers(report):
+    if layers := phrases.layers(report):
         for line in ("", *fitted(layers, None)):
             yield ((line, ""),)
-    for text_line in ["", *lines] if (lines := words.against(report)) else []:
+    for text_line in ["", *lines] if (lines := phrases.against(report)) else []:
         yield ((text_line, ""),)
 
 
 def _cells(site: CastSite) -> tuple[str, ...]:
     row = site.row
-    if row.kind in words.VERBS:
+    if row.kind in phrases.VERBS:
         place = printable(row.location.layered)
         dtype = str(row.source)
-        return (place, f"result of {row.op}", dtype, dtype, row.kind, "", words.loss(site), "")
+        return (place, f"result of {row.op}", dtype, dtype, row.kind, "", phrases.loss(site), "")
     return (
         printable(row.location.layered),
         f"{row.operand} of {row.op}",
         str(row.source),
         str(row.target),
         row.kind,
-        f"{printable(row.rule)}: {words.path(row)}",
-        words.witness(site),
+        f"{printable(row.rule)}: {phrases.path(row)}",
+        phrases.witness(site),
         f"{row.bytes_before} -> {row.bytes_after}",
     )
 
 
 def _audit_cells(site: CastSite) -> tuple[str, str, str]:
     """Return the changed elements, the largest relative error, and the share of output error."""
-    measure, share = site.measured, words.share(site)
+    measure, share = site.measured, phrases.share(site)
     return (
         ("", "", share)
         if measure is None
@@ -126,17 +135,17 @@ def _audit_cells(site: CastSite) -> tuple[str, str, str]:
 
 def _detail(cascade: Cascade, report: CastReport) -> Iterator[Line]:
     row = cascade.site.row
-    worst = words.level(row)
-    title = f": {words.conversion(row)} {words.why(row)}"
+    worst = phrases.level(row)
+    title = f": {phrases.conversion(row)} {phrases.why(row)}"
     yield (worst, worst), (title, "strong")
     place = region(row)
     margin = " " * len(str(place.line))
-    at = f"{printable(row.location.layered)}, {words.what(row)}"
+    at = f"{printable(row.location.layered)}, {phrases.what(row)}"
     yield (f"{margin}--> ", "faint"), (at, "")
     text = printable(line_of(place))
     if text.strip():
         yield from _source(row, text, margin)
-    for name, value in _facts(cascade, report):
+    for name, value in facts(cascade, report):
         yield (f"{margin} = {name:10}", "faint"), (value, "")
 
 
@@ -148,30 +157,32 @@ def _source(row: CastRow, text: str, margin: str) -> Iterator[Line]:
     yield (bar,)
     yield (f"{place.line} |", "faint"), (f" {text}", "")
     if place.is_known and end > start:
-        yield bar, (f" {' ' * start}{'^' * (end - start)}", words.level(row))
+        yield bar, (f" {' ' * start}{'^' * (end - start)}", phrases.level(row))
 
 
-def _facts(cascade: Cascade, report: CastReport) -> Iterator[tuple[str, str]]:
+def facts(cascade: Cascade, report: CastReport) -> Iterator[tuple[str, str]]:
+    """Yield the names and texts of what is to be said of a cascade; a name may be empty."""
     site, following = cascade
-    row = site.row
-    if site.times > 1:
-        yield "times", words.uses(site)
-    yield "loss", words.loss(site)
-    if bytes_text := words.widths(site):
-        yield "bytes", bytes_text
-    for name, phrases in (
-        ("measured", words.measured(site)),
-        ("share", words.shares(site, report)),
-    ):
-        if phrases:
-            yield name, ", ".join(phrases)
-    if others := words.elsewhere(row):
-        yield "elsewhere", others
-    if row.cause is not None:
-        yield "follows", f"from {words.conversion(row.cause)} at {_place(row.cause)}"
+    yield from site_facts(site, report)
+    if (cause := site.row.cause) is not None:
+        yield "follows", f"from {phrases.conversion(cause)} at {_place(cause)}"
     yield from _cascade(following)
-    if fix := row.fix:
+    if fix := site.row.fix:
         yield "fix", printable(fix)
+
+
+def site_facts(site: CastSite, report: CastReport) -> Iterator[tuple[str, str]]:
+    """Yield the names and texts of what is to be said of a site without its cascade."""
+    if site.times > 1:
+        yield "times", phrases.uses(site)
+    texts = {
+        "loss": phrases.loss(site),
+        "bytes": phrases.widths(site),
+        "measured": ", ".join(phrases.measured(site)),
+        "share": ", ".join(phrases.shares(site, report)),
+        "elsewhere": phrases.elsewhere(site.row),
+    }
+    yield from ((name, text) for name, text in texts.items() if text)
 
 
 def _cascade(rows: Sequence[CastRow]) -> Iterator[tuple[str, str]]:
@@ -179,7 +190,7 @@ def _cascade(rows: Sequence[CastRow]) -> Iterator[tuple[str, str]]:
     counts: dict[str, int] = {}
     for row in sorted(rows, key=attrgetter("damage"), reverse=True):
         suffix = "" if row.exact else f": {row.loss}"
-        text = f"{words.conversion(row)} at {_place(row)}{suffix}"
+        text = f"{phrases.conversion(row)} at {_place(row)}{suffix}"
         counts[text] = counts.get(text, 0) + 1
     for text, count in list(counts.items())[:FOLLOWING]:
         yield "cascade", f"{text} ({count} times)" if count > 1 else text
@@ -189,3 +200,30 @@ def _cascade(rows: Sequence[CastRow]) -> Iterator[tuple[str, str]]:
 
 def _place(row: CastRow) -> str:
     return printable(row.location.layered)
+
+
+STYLES: dict[Role, str] = {
+    "value": "bold magenta",
+    "range": "bold red",
+    "precision": "bold yellow",
+    "exact": "bold green",
+    "faint": "dim",
+    "strong": "bold",
+    "": "",
+}
+"""The rich style of each role of a piece of text."""
+
+
+def show(report: CastReport, stream: TextIO, most: int = DETAILS) -> None:
+    """Write the detailed report to a stream, in colour if it is a terminal and rich is installed.
+
+    Writes plain text if the environment has NO_COLOR. `most` is the number of detailed cascades.
+    """
+    if not (stream.isatty() and find_spec("rich")) or os.environ.get("NO_COLOR"):
+        stream.write(on_screen(report_details(report, most), stream) + "\n")
+        return
+    # The project's environment lacks rich: a static import would not type-check there.
+    console = import_module("rich.console").Console(file=stream, highlight=False)
+    assemble = import_module("rich.text").Text.assemble
+    for line in detailed(report, most):
+        console.print(assemble(*((text, STYLES[role]) for text, role in line)))

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from graphir import Graph, GraphirError, Op, Symbol, TensorType, ops
 from graphir.errors import OperandInfo
-from graphir.ir.op_builder import OpBuilder
 from graphir.ir.operators.indexing import index
 from graphir.numpy_api.functions import FUNCTIONS
 from graphir.numpy_api.pieces import unstack
@@ -125,7 +124,7 @@ def _expansion(
     settings: Mapping[str, Any],
 ) -> Expansion:
     graph = Graph("array_api", rules=TAPE.rules)
-    graph.builder = OpBuilder(TAPE.rules, ARRAYS)
+    graph.use_vocabulary(ARRAYS)
     inputs = [graph.input(symbol.type) for symbol in operands]
     remaining = iter(inputs)
     symbolic_args = [_symbolic(arg, remaining) for arg in args]

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from graphir import DType, Graph, Op, Symbol, TensorType, ops
 from graphir.passes.decompose import decompose
 from graphir.runtime.audit.library_calls import CallResult
-from graphir.runtime.audit.wide import OF_RUN
+from graphir.runtime.audit.wide_arithmetic import OF_RUN
 from graphir.runtime.interpreter import ReferenceRun
 from graphir.semantics import data_movement as movement
 from graphir.semantics.evaluation import apply

@@ -1,33 +1,33 @@
-"""`audit`: run a graph with every cast measured, beside a reference run in wide arithmetic."""
+"""`audit`: run a graph with every cast measured against a run in wide arithmetic.
+
+An audit is a sequence of passes over one `AuditState` (see PASSES).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, Graph, Symbol
+from graphir import Graph, Symbol
 from graphir.dtypes import DTypeLike
 from graphir.ir.literals import native
-from graphir.passes.analysis.casts import CastReport, Measured, report_with_kernels
-from graphir.passes.analysis.casts.unseen import parts_unseen, unique_parts
-from graphir.passes.analysis.retype import retyped
-from graphir.runtime.audit.blame import Blame
-from graphir.runtime.audit.comparing import Output
-from graphir.runtime.audit.library_calls import CallResult, LibraryCall, TracedCall, with_calls
+from graphir.passes.analysis.casts import CastReport, Measured, OutputError, Unseen
+from graphir.runtime.audit.blame import Blame, Output
+from graphir.runtime.audit.effects import is_same, masked_effect, measure, merge
+from graphir.runtime.audit.library_calls import CallResult, LibraryCall, TracedCall
 from graphir.runtime.audit.losses import LossySteps
-from graphir.runtime.audit.measuring import measure, merge
-from graphir.runtime.audit.opaque import Beyond, OpaqueStep, Unknown
+from graphir.runtime.audit.opaque import OpaqueStep, RecordedFacts, Unknown
 from graphir.runtime.audit.regions import Regions
-from graphir.runtime.audit.subject import Subject, refuted
-from graphir.runtime.audit.wide import WideRun
+from graphir.runtime.audit.subject import AuditedProgram, AuditOptions, Subject, subject_of
+from graphir.runtime.audit.wide_run import WideRun
 from graphir.runtime.binding import bind
 from graphir.runtime.progress import Count, Watch, watcher
 from graphir.runtime.results import owned, require_outputs
-from graphir.runtime.unrolling import StepBeside, Unrolled, unrolled
+from graphir.runtime.unrolling import StepBeside, unrolled
 from graphir.semantics.library_calls import NumPyCall
 
 
@@ -45,8 +45,8 @@ def audit(
 
     The program is a graph, or a function on NumPy arrays, which `record` runs. The audit makes the
     graph explicit and runs it twice in step: as `interpret` does, and in wide arithmetic (see
-    runtime.audit.wide). The report has the effect of each cast (`row.measured`), the error of each
-    output against the wide run (`.outputs`), and the outputs (`.results`).
+    runtime.audit.wide_arithmetic). The report has the effect of each cast (`row.measured`), the
+    error of each output against the wide run (`.outputs`), and the outputs (`.results`).
 
     With `blame` the report also has the share of each cast in each output's error (see
     Output.share). One backward sweep finds the shares to first order; for the largest, the audit
@@ -65,201 +65,151 @@ def audit(
     `interpret`; pass inputs that are named like a parameter of `audit` by position. Raises
     ExecutionError, and PromotionError if the rules refuse the program in the dtype.
     """
+    options = AuditOptions(blame, progress, memory, as_dtype)
     if not isinstance(program, Graph) and callable(program):
         from graphir.runtime.recording import audit_function
 
-        return audit_function(program, inputs, keywords, blame, progress, memory, as_dtype)
+        return audit_function(program, inputs, keywords, options)
     require_outputs(program)
-    if program.has_bodies:
-        arrays, sizes = bind(program, inputs, keywords)
-        run = unrolled(program, arrays, sizes)
-        return _audit_unrolled(run, program, as_dtype, blame, progress, memory)
-    graph = program if as_dtype is None else retyped(program, as_dtype).graph
-    report = report_with_kernels(graph)
-    arrays, sizes = bind(report.explicit, inputs, keywords)
-    return _audited(Subject(report, arrays, sizes), blame, progress, memory)
+    if not program.has_bodies:
+        return audit_program(AuditedProgram(program, inputs, keywords=keywords), options)
+    run = unrolled(program, *bind(program, inputs, keywords))
+    arguments = tuple(run.graph.inputs[: run.arguments])
+    facts = RecordedFacts(tuple(map(_opaque_step, run.steps)), arguments=arguments)
+    report = audit_program(AuditedProgram(run.graph, run.arrays, facts), options)
+    return report.of_graph(program if as_dtype is None else report.graph, program)
 
 
-def _audit_unrolled(
-    run: Unrolled,
-    program: Graph,
-    as_dtype: DTypeLike | None,
-    blame: bool,
-    progress: bool | Watch,
-    memory: int,
-) -> CastReport:
-    """Audit a run of a graph with control flow."""
-    graph = run.graph
-    beyond = Beyond(tuple(map(_opaque, run.steps)), arguments=tuple(graph.inputs[: run.arguments]))
-    options = blame, progress, memory, as_dtype
-    report = audit_recorded(graph, run.arrays, None, beyond, (), *options)
-    if as_dtype is None:
-        report.graph = program
-    report.unseen = tuple(unique_parts([*report.unseen, *parts_unseen(program)]))
-    return report
-
-
-def _opaque(step: StepBeside) -> OpaqueStep:
+def _opaque_step(step: StepBeside) -> OpaqueStep:
     """Return an opaque step for a choice by a value, or for a call of another library."""
     what, location, results, operands = step[:4]
+    opaque = OpaqueStep(what, location, "chooses by a value what runs", results, operands)
     if step.chooses:
-        reason = "chooses by a value what runs"
-        return OpaqueStep(
-            what, location, reason, results, operands, steers=True, exact=True, truth=step.truth
-        )
+        return replace(opaque, steers=True, exact=True, truth=step.truth)
     # The graph says what a call casts: see parts_unseen.
+    opaque = replace(opaque, reason="is computed by its library alone", promotes=False)
     function = step.function
     call = TracedCall(function) if isinstance(function, NumPyCall) else function
     call = call if isinstance(call, LibraryCall) else None
-    reason = "is computed by its library alone"
     data_of = None if call is None else call.data_of
     if call is None or data_of is None or operands is None:
         is_whole = operands is not None and len(results) == step.parts
-        own = CallResult(call, 0) if call is not None and is_whole else None
-        return OpaqueStep(
-            what, location, reason, results, operands, compiled=True, promotes=False, call=own
-        )
+        result = CallResult(call, 0) if call is not None and is_whole else None
+        return replace(opaque, compiled=True, call=result)
     operands = tuple(operands[i] for i in data_of)
-    return OpaqueStep(
-        what, location, reason, results, operands, exact=True, promotes=False, keeps=call.draws
-    )
+    return replace(opaque, operands=operands, exact=True, keeps=call.draws)
 
 
-def audit_recorded(
-    graph: Graph,
-    inputs: Sequence[Any],
-    outputs: Sequence[Any] | None,
-    beyond: Beyond,
-    names: Sequence[tuple[str, int]] = (),
-    blame: bool = True,
-    progress: bool | Watch = False,
-    memory: int = 1 << 30,
-    as_dtype: DTypeLike | None = None,
-) -> CastReport:
-    """Audit a program that was recorded as a graph: see `audit`.
+def audit_program(program: AuditedProgram, options: AuditOptions) -> CastReport:
+    """Audit a program as a graph: see `audit`.
 
-    `outputs` are the results that NumPy computed in the recorded run; the report has their errors,
-    under `names`, each with the number of rounds that it stacks. Without them, the outputs are
-    those of the graph. `beyond` has the facts about the program that the graph lacks. If a step
-    outside the graph may hide an error, the values that depend on the step have an unknown error,
-    and the report's `.unseen` names the step.
+    If a step outside the graph may hide an error, the values that depend on the step have an
+    unknown error, and the report's `.unseen` names the step.
     """
-    recorded = graph
-    graph, inputs, beyond = with_calls(graph, inputs, beyond)
-    if as_dtype is not None:
-        with np.errstate(all="ignore"):
-            beyond = refuted(graph, inputs, beyond)
-        rebuilt = retyped(graph, as_dtype)
-        recorded = graph = rebuilt.graph
-        outputs, beyond = None, beyond.retyped(rebuilt.twins, DType(as_dtype))
-    extended_graph = graph.like()
-    extended_graph.symbols, extended_graph.inputs = graph.symbols, graph.inputs
-    extended_graph.input_names, extended_graph.outputs = (
-        graph.input_names,
-        (*graph.outputs, *beyond.symbols()),
-    )
-    report, count = report_with_kernels(extended_graph), len(graph.outputs)
-    beyond = beyond.remap(report.explicit.outputs[count:])
-    report.arguments, report.step_results = beyond.arguments, beyond.step_results
-    report.output_names = tuple(name for name, _ in names)
-    report.output_rounds = tuple(rounds for _, rounds in names)
-    report.graph, report.explicit.outputs = recorded, report.explicit.outputs[:count]
-    arrays, sizes = bind(report.explicit, inputs, {})
-    subject = Subject(report, arrays, sizes, beyond)
-    return _audited(subject, blame, progress, memory, outputs)
+    return run_passes(AuditState(subject_of(program, options.as_dtype), options))
 
 
-def _audited(
-    subject: Subject,
-    blame: bool,
-    progress: bool | Watch,
-    memory: int,
-    outputs_made: Sequence[Any] | None = None,
-) -> CastReport:
-    """Return the report of a subject; `outputs_made` are outputs from a recorded run, if any."""
-    report, graph = subject.report, subject.graph
-    regions = Regions(subject, memory, blame)
-    watch = watcher(progress, "symbols")
-    count = Count(watch, subject.cost(blame, regions.fits) if watch else 0)
+class AuditState:
+    """The state of an audit: its two runs, and the findings of the passes so far.
+
+    `measures` has the measurements of casts and of lossy steps by symbol index, and `same` for each
+    operand of an opaque step whether it is equal in both runs (see Unknown). `results` are the
+    outputs of the program, `outputs` the same with their wide values, `errors` their errors.
+    """
+
+    def __init__(self, subject: Subject, options: AuditOptions) -> None:
+        self.subject, self.options = subject, options
+        self.regions = Regions(subject, options.memory, options.blame)
+        watch = watcher(options.progress, "symbols")
+        self.count = Count(watch, subject.cost(options.blame, self.regions.fits) if watch else 0)
+        self.wide = subject.run()
+        self.measures: dict[int, Measured] = {}
+        self.losses = LossySteps(self.wide, self.regions, subject.kinds, self.measures)
+        self.same: dict[tuple[int, bool], bool] = {}
+        self.results: Sequence[NDArray[Any]] = ()
+        self.outputs: list[Output] = []
+        self.errors: list[OutputError] = []
+        self.unseen: Sequence[Unseen] = ()
+
+
+def run_passes(state: AuditState) -> CastReport:
+    """Run the passes of an audit, and return its report."""
     with np.errstate(all="ignore"):
-        wide = subject.run()
-        losses = LossySteps(wide)
-        measures, same = _measured(subject, wide, regions, losses, count)
-        losses.accumulations(subject.reaches, partial(regions.passes, wide))
-        subject.kinds = wide.kinds = losses.kinds
-        measures = {**measures, **losses.measures}
-        real = (
-            wide.beside.outputs() if outputs_made is None else list(map(_contiguous, outputs_made))
-        )
-        choices = [graph.symbols[place] for place in sorted(wide.choices)]
-        hidden_errors = Unknown(graph, subject.beyond.steps, same, wide.lost_places, choices)
-        outputs = _outputs(wide, real, report, outputs_made or real)
-        errors = [
-            output.unknown() if symbol in hidden_errors else output.error()
-            for symbol, output in zip(graph.outputs, outputs, strict=True)
-        ]
-        if blame:
-            sites = [x for x in subject.sites if subject.may_lose(x) and measures[x.index].changed]
-            sites += [graph.symbols[place] for place in losses.kinds]
-            runs = Blame(subject, wide, measures, count, regions)
-            errors = runs.shared(sites, outputs, errors)
-            losses.add_roundings(runs.roundings.values(), partial(regions.passes, wide))
-            measures = {**measures, **losses.measures}
-    count.finish()
-    results, unseen = owned(real, subject.arrays), hidden_errors.unseen()
-    return report.measured(measures, errors, results, unseen, losses.kinds)
+        for run_pass in PASSES:
+            run_pass(state)
+    state.count.finish()
+    subject = state.subject
+    results = owned(state.results, subject.arrays)
+    return subject.report.measured(
+        state.measures, state.errors, results, state.unseen, subject.kinds
+    )
 
 
-def _measured(
-    subject: Subject, wide: WideRun, regions: Regions, losses: LossySteps, count: Count
-) -> tuple[Mapping[int, Measured], Mapping[tuple[int, bool], bool]]:
-    """Compute both runs, and measure the sites and the lossy steps while their values exist.
-
-    Returns the measurements by symbol index, and for each operand of an opaque step whether it is
-    equal in both runs (see Unknown).
-    """
-    measures: dict[int, Measured] = {}
-    same: dict[tuple[int, bool], bool] = {}
-    places, reads = {site.index for site in subject.sites}, subject.beyond.reads_by_operand()
+def run_in_step(state: AuditState) -> None:
+    """Compute both runs, and measure the sites and the lossy steps while their values exist."""
+    subject, losses, measures, count = state.subject, state.losses, state.measures, state.count
+    places, reads = {site.index for site in subject.sites}, subject.facts.reads_by_operand()
 
     def visit(run: WideRun, symbol: Symbol) -> None:
         at = symbol.index
         if at in places:
-            measured = measure(*run.masked(symbol, run.effect(symbol)))
+            measured = measure(*masked_effect(run, symbol))
             measures[at] = merge(measures[at], measured) if at in measures else measured
         losses.scan(run, symbol)
         for truth in reads.get(at, ()):
-            same[at, truth] = run.is_same(symbol, truth)
+            state.same[at, truth] = is_same(run, symbol, truth)
 
-    for item in regions.walk(wide, visit):
-        if isinstance(item, Symbol):
-            losses.settle(item)
-            count.step(2)
-        else:
-            suspects = losses.suspects(item.steps)
-            for block, _ in item.blocks(wide) if suspects else ():
-                for step in suspects:
-                    losses.examine(block, step)
-            losses.close(item.steps)
-            count.step(2 * len(item.steps))
-    return measures, same
+    for item in state.regions.walk(state.wide, visit):
+        losses.finish(item)
+        count.step(2 * len(item.steps))
 
 
-def _outputs(
-    wide: WideRun,
-    real: Sequence[NDArray[Any]],
-    report: CastReport,
-    arrays: Sequence[Any],
-) -> list[Output]:
-    graph = wide.graph
-    outputs: list[Output] = []
-    for i, (symbol, array) in enumerate(zip(graph.outputs, real, strict=True)):
-        unit = str(arrays[i].dtype) if arrays[i].dtype.kind in "mM" else ""
-        dtype = graph.concrete_dtype(symbol.dtype)
-        value = wide.cached_value(symbol)
-        rounds = report.output_rounds[i] if report.output_rounds else 1
-        outputs.append(Output(report.output_name(i), dtype, array, value, rounds, unit))
-    return outputs
+def count_accumulations(state: AuditState) -> None:
+    """Find the roundings that a loop repeats on its own results."""
+    state.losses.accumulations()
+
+
+def compare_outputs(state: AuditState) -> None:
+    """Compare the outputs with their wide values; without the run's own, those of the graph."""
+    subject, wide = state.subject, state.wide
+    graph, made, rounds = subject.graph, subject.outputs, subject.rounds
+    state.results = wide.actual_run.outputs() if made is None else list(map(_contiguous, made))
+    choices = [graph.symbols[place] for place in sorted(wide.choices)]
+    hidden_errors = Unknown(graph, subject.facts.steps, state.same, wide.lost_places, choices)
+    for i, (symbol, array) in enumerate(zip(graph.outputs, state.results, strict=True)):
+        dtype = (made or state.results)[i].dtype
+        output = Output(
+            subject.report.output_name(i),
+            graph.concrete_dtype(symbol.dtype),
+            array,
+            wide.cached_value(symbol),
+            rounds[i] if rounds else 1,
+            str(dtype) if dtype.kind in "mM" else "",
+        )
+        state.outputs.append(output)
+        state.errors.append(output.unknown() if symbol in hidden_errors else output.error())
+    state.unseen = hidden_errors.unseen()
+
+
+def attribute_errors(state: AuditState) -> None:
+    """Attribute the errors of the outputs to casts, lossy steps and plain roundings."""
+    if not state.options.blame:
+        return
+    subject, measures = state.subject, state.measures
+    sites = [x for x in subject.sites if subject.may_lose(x) and measures[x.index].changed]
+    sites += [subject.graph.symbols[place] for place in subject.kinds]
+    runs = Blame(subject, state.wide, measures, state.count, state.regions)
+    state.errors = runs.shared(sites, state.outputs, state.errors)
+    state.losses.add_roundings(runs.roundings.values())
+
+
+PASSES: Sequence[Callable[[AuditState], None]] = (
+    run_in_step,
+    count_accumulations,
+    compare_outputs,
+    attribute_errors,
+)
+"""The passes of an audit, in order."""
 
 
 def _contiguous(value: Any) -> NDArray[Any]:

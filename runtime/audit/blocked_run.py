@@ -20,7 +20,7 @@ from graphir import DType, Symbol
 from graphir.conversions import convert
 from graphir.ops.attribute_record import AttributeRecord
 from graphir.ops.op import Inference
-from graphir.runtime.audit.exact import round_numbers
+from graphir.runtime.audit.double_double import round_numbers
 from graphir.runtime.interpreter import ReferenceRun
 from graphir.semantics.evaluation import Evaluation
 
@@ -102,7 +102,7 @@ class BlockedRun(ReferenceRun):
     def concrete(self, symbol: Symbol) -> Inference:
         """Return the inference for a symbol, without the loop of NumPy, which is of whole arrays.
 
-        Where the loop has other bits, the run has NumPy's own results (see Beyond).
+        Where the loop has other bits, the run has NumPy's own results (see RecordedFacts).
         """
         inference = super().concrete(symbol)
         if "loop" not in inference.attrs:

@@ -19,14 +19,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from operator import attrgetter, methodcaller
+from operator import attrgetter, floordiv, methodcaller, mod
 from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphir import DType, ExecutionError, Op, ops
-from graphir.runtime.audit.exact import Numbers, numbers
+from graphir.runtime.audit.double_double import Numbers, numbers
 from graphir.semantics.kernels import KERNEL_TABLES
 
 Array: TypeAlias = NDArray[Any]
@@ -149,6 +149,11 @@ def surely_fits_int64(x: Array) -> bool:
     return not x.size or bool(x.min() >= -most and x.max() <= most)
 
 
+def fits_int64(x: Array) -> bool:
+    """Whether all numbers are in int64's range."""
+    return not x.size or bool(x.min() >= -(2.0**63) and x.max() < 2.0**63)
+
+
 def as_whole(x: Array) -> Array:
     """Return float64 values as int64 if all are integers in its range."""
     is_whole = x.dtype == np.float64 and surely_fits_int64(x) and bool((x == np.trunc(x)).all())
@@ -194,7 +199,7 @@ ORDERED = {
 }
 """The ops whose results depend on the order of the elements, and select or locate some of them."""
 _LOCATING = {ops.argmax, ops.argmin, ops.argsort, ops.searchsorted}
-_DIVIDING = {ops.floor_divide, ops.remainder, ops.fmod}
+DIVIDING = {ops.floor_divide, ops.remainder, ops.fmod}
 PARTS = {ops.real, ops.imag, ops.conj}
 """The ops on the parts of complex numbers, which may be integers."""
 
@@ -215,7 +220,7 @@ def keeps_complex(op: Op) -> bool:
 
 def takes(op: Op, is_integer: bool) -> bool:
     """Whether an op with integers as its results, or with floats, takes exact arrays."""
-    if op in _DIVIDING:
+    if op in DIVIDING:
         return is_integer
     return selects(op) or op is ops.index_add or op in ELEMENTWISE or op in WHOLE
 
@@ -291,22 +296,15 @@ def _order(
     return _mapped(lambda r: numbers_by_rank.get(r, r) if r == r else r, objects(result))
 
 
-def _quotient(x: Any, y: Any) -> Any:
-    if type(x) is int and type(y) is int:
-        return x // y if y else 0
-    return float(np.floor_divide(float(x), float(y))) if y or not math.isfinite(x) else 0
+def _division(of_integers: Callable[[int, int], int], of_floats: np.ufunc) -> np.ufunc:
+    """Return a division of numbers; an integer by 0 is 0, as in NumPy."""
 
+    def divided(x: Any, y: Any) -> Any:
+        if type(x) is int and type(y) is int:
+            return of_integers(x, y) if y else 0
+        return float(of_floats(float(x), float(y))) if y or not math.isfinite(x) else 0
 
-def _remainder(x: Any, y: Any) -> Any:
-    if type(x) is int and type(y) is int:
-        return x % y if y else 0
-    return float(np.remainder(float(x), float(y))) if y or not math.isfinite(x) else 0
-
-
-def _truncated_remainder(x: Any, y: Any) -> Any:
-    if type(x) is int and type(y) is int:
-        return int(math.copysign(1, x)) * (abs(x) % abs(y)) if y else 0
-    return float(np.fmod(float(x), float(y))) if y or not math.isfinite(x) else 0
+    return np.frompyfunc(divided, 2, 1)
 
 
 def _of_floats(function: Callable[[float], Any]) -> Callable[[Any], Any]:
@@ -321,9 +319,9 @@ ELEMENTWISE: Mapping[Op, Callable[..., Any]] = {
     ops.negative: np.negative,
     ops.abs: np.absolute,
     ops.square: np.square,
-    ops.floor_divide: np.frompyfunc(_quotient, 2, 1),
-    ops.remainder: np.frompyfunc(_remainder, 2, 1),
-    ops.fmod: np.frompyfunc(_truncated_remainder, 2, 1),
+    ops.floor_divide: _division(floordiv, np.floor_divide),
+    ops.remainder: _division(mod, np.remainder),
+    ops.fmod: _division(lambda x, y: int(math.copysign(1, x)) * (abs(x) % abs(y)), np.fmod),
     ops.floor: np.frompyfunc(_of_floats(np.floor), 1, 1),
     ops.ceil: np.frompyfunc(_of_floats(np.ceil), 1, 1),
     ops.trunc: np.frompyfunc(_of_floats(np.trunc), 1, 1),

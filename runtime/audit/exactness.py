@@ -6,6 +6,11 @@ wraps: the dtypes, the op and the ranges of integers tell.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from numpy.typing import NDArray
+
 from graphir import DType, Op, Symbol, ops
 from graphir.ops import dtype_rules as signatures
 from graphir.passes.rewriter import is_conversion
@@ -70,36 +75,53 @@ def _is_exact_integer(symbol: Symbol, target: DType, sources: list[DType], run: 
         return op is not ops.left_shift
     if not all(x.is_integer for x in sources):
         return False
-    return _is_inside(result_range(symbol, run), target)
+    args = symbol.args
+    range_ = result_range(
+        symbol.op, lambda i: run.range(args[i]), lambda i: run.cached_value(args[i]).size
+    )
+    return is_inside(range_, target)
 
 
-def result_range(symbol: Symbol, run: BlockedRun) -> tuple[int, int] | None:
-    """Return a range that has the exact results of an op on integers; None of other ops."""
-    ranges = [run.range(x) for x in symbol.args]
-    if symbol.op in _SUMS:
-        (least, most), count = ranges[0], run.cached_value(symbol.args[0]).size
+Range: TypeAlias = tuple[int, int]
+"""The least and the greatest of some integers."""
+
+
+def range_of(values: NDArray[Any]) -> Range:
+    """Return the range of integers; that of no elements is (0, 0)."""
+    return (int(values.min()), int(values.max())) if values.size else (0, 0)
+
+
+def result_range(
+    op: Op, range_at: Callable[[int], Range], size_at: Callable[[int], int]
+) -> Range | None:
+    """Return a range that has the exact results of an op on integers; None of other ops.
+
+    The arguments return the range and the size of the operand at a position.
+    """
+    if op in _SUMS:
+        (least, most), count = range_at(0), size_at(0)
         return min(least * count, 0), max(most * count, 0)
-    if symbol.op is ops.index_add:
-        (low, high), (least, most), _ = ranges
-        count = run.cached_value(symbol.args[2]).size
+    if op is ops.index_add:
+        (low, high), (least, most), count = range_at(0), range_at(1), size_at(2)
         return low + min(least * count, 0), high + max(most * count, 0)
-    return _of_ranges(symbol.op, ranges)
-
-
-def _of_ranges(op: Op, ranges: list[tuple[int, int]]) -> tuple[int, int] | None:
-    (a, b), (c, d) = ranges[0], ranges[-1]
+    if op not in _BINARY and op not in _UNARY:
+        return None
+    a, b = range_at(0)
+    c, d = range_at(1) if op in _BINARY else (a, b)
     if op in (ops.multiply, ops.square):
         products = a * c, a * d, b * c, b * d
         return min(products), max(products)
-    if op in (ops.negative, ops.abs, ops.floor_divide):
-        most = max(abs(a), abs(b))
-        is_positive = op is ops.abs or (op is ops.floor_divide and min(a, c) >= 0)
-        return 0 if is_positive else -most, most
     if op is ops.remainder:
         return min(c, 0), max(d, 0)
     if op in (ops.add, ops.subtract):
         return (a + c, b + d) if op is ops.add else (a - d, b - c)
-    return None
+    most = max(abs(a), abs(b))  # negative, abs and floor_divide
+    is_positive = op is ops.abs or (op is ops.floor_divide and min(a, c) >= 0)
+    return 0 if is_positive else -most, most
+
+
+_UNARY = {ops.square, ops.negative, ops.abs}
+_BINARY = {ops.multiply, ops.floor_divide, ops.remainder, ops.add, ops.subtract}
 
 
 def _fits(symbol: Symbol, target: DType, run: BlockedRun) -> bool:
@@ -107,14 +129,14 @@ def _fits(symbol: Symbol, target: DType, run: BlockedRun) -> bool:
     if not run.graph.storage_dtype(symbol).is_integer:
         return False
     if target in _FLOATS:
-        return _is_inside(run.range(symbol), 2**target.precision)
-    return target.is_integer and _is_inside(run.range(symbol), target)
+        return is_inside(run.range(symbol), 2**target.precision)
+    return target.is_integer and is_inside(run.range(symbol), target)
 
 
 _FLOATS = (DType.float16, DType.bfloat16, DType.float32, DType.float64)
 
 
-def _is_inside(range_: tuple[int, int] | None, target: DType | int) -> bool:
+def is_inside(range_: Range | None, target: DType | int) -> bool:
     """Whether a range is inside of that of an integer dtype, or within +- an integer."""
     if range_ is None:
         return False

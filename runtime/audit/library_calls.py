@@ -26,9 +26,9 @@ from graphir import DType, ExecutionError, Graph, Op, PromotionRules, Symbol
 from graphir.ops.attribute_record import AttributeRecord
 from graphir.ops.op import Attr, Attributes, Resolved, Signature, Types
 from graphir.passes.rewriter import Rewriter
-from graphir.runtime.audit.exact import round_numbers
+from graphir.runtime.audit.double_double import round_numbers
 from graphir.runtime.audit.exact_arrays import fits_float64, is_exact_array
-from graphir.runtime.audit.opaque import Beyond, OpaqueStep
+from graphir.runtime.audit.opaque import OpaqueStep, RecordedFacts
 from graphir.semantics.library_calls import (
     NewArrayPlace,
     NumPyCall,
@@ -192,21 +192,21 @@ def call_op(name: str) -> Op:
 
 
 def with_calls(
-    graph: Graph, arrays: Sequence[Array], beyond: Beyond
-) -> tuple[Graph, Sequence[Array], Beyond]:
+    graph: Graph, arrays: Sequence[Array], facts: RecordedFacts
+) -> tuple[Graph, Sequence[Array], RecordedFacts]:
     """Return a graph in which the results of measured calls are ops instead of inputs.
 
-    `arrays` are the values of the inputs. The new Beyond has the calls, and the run's results as
+    `arrays` are the values of the inputs. The new facts have the calls, and the run's results as
     `observed` values, instead of the opaque steps.
     """
     results = {
         result.index: (step, place)
-        for step in beyond.steps
+        for step in facts.steps
         if _is_measured(step)
         for place, result in enumerate(step.results)
     }
     if not results:
-        return graph, arrays, beyond
+        return graph, arrays, facts
     rewriter = Rewriter(graph)
     values, calls = rewriter.values, dict[Symbol, CallResult]()
     for symbol in graph.symbols:
@@ -227,16 +227,15 @@ def with_calls(
     calls = {x: call._replace(real=observed[x]) for x, call in calls.items()}
     new_graph = rewriter.finish()
     left = [item for item in inputs if item[0].index not in results]
-    new_graph.inputs = [values[x.index] for x, *_ in left]
-    new_graph.input_names = [name for _, name, _ in left]
-    steps = tuple(step for step in beyond.steps if not _is_measured(step))
-    new = beyond._replace(steps=steps).remap([values[x.index] for x in _symbols(beyond, steps)])
+    new_graph.set_interface((values[x.index] for x, *_ in left), (name for _, name, _ in left))
+    steps = tuple(step for step in facts.steps if not _is_measured(step))
+    new = facts._replace(steps=steps).remap([values[x.index] for x in _symbols(facts, steps)])
     new = new._replace(calls=calls, observed={**new.observed, **observed})
     return new_graph, [array for *_, array in left], new
 
 
-def _symbols(beyond: Beyond, steps: tuple[OpaqueStep, ...]) -> Sequence[Symbol]:
-    return beyond._replace(steps=steps).symbols()
+def _symbols(facts: RecordedFacts, steps: tuple[OpaqueStep, ...]) -> Sequence[Symbol]:
+    return facts._replace(steps=steps).symbols()
 
 
 def _is_measured(step: OpaqueStep) -> bool:
@@ -256,18 +255,18 @@ class CallRun:
     """
 
     def __init__(self, calls: Mapping[int, CallResult], dtype: DType | None = None) -> None:
-        self._calls, self.dtype = calls, dtype
+        self.calls, self.dtype = calls, dtype
         self.failures: dict[int, str] = {}
         self._last: tuple[Any, Sequence[Array], Sequence[Any]] = None, (), ()
         self._local: tuple[Sequence[int], Sequence[Array]] = (), ()
 
     def of(self, symbol: Symbol) -> CallResult | None:
         """Return the call of a symbol, if it is a result of one."""
-        return self._calls.get(symbol.index)
+        return self.calls.get(symbol.index)
 
     def results(self, symbol: Symbol, operands: Sequence[Array]) -> Sequence[Any]:
         """Return all wide results of the call of a symbol; ExecutionError if the call fails."""
-        call, _, _, refuted = self._calls[symbol.index]
+        call, _, _, refuted = self.calls[symbol.index]
         if refuted:
             raise ExecutionError(refuted)
         last, arrays, results = self._last
@@ -292,9 +291,9 @@ class CallRun:
 
         Of integers that the call computes from floats, the answer is the wide run's own choice.
         """
-        call, place = self._calls[symbol.index][:2]
-        beyond = [i for i, x in enumerate(operands) if is_exact_array(x)]
-        if any(map(call.is_number, beyond)):
+        call, place = self.calls[symbol.index][:2]
+        exact_places = (i for i, x in enumerate(operands) if is_exact_array(x))
+        if any(map(call.is_number, exact_places)):
             raise ExecutionError("takes integers beyond 64 bits, or beyond float64 among floats")
         operands = [round_numbers(x) for x in operands]
         results = self.results(symbol, operands)
@@ -309,8 +308,8 @@ class CallRun:
             is_wide = result.dtype.kind in "iub"
         if not is_wide:
             raise ExecutionError(f"computes in {result.dtype} on wide operands")
-        beyond = [i for i, x in enumerate(operands) if x.dtype == np.int64 and not fits_float64(x)]
-        if dtype.is_inexact and any(map(call.is_number, beyond)):
+        rounded = (i for i, x in enumerate(operands) if x.dtype == np.int64 and not fits_float64(x))
+        if dtype.is_inexact and any(map(call.is_number, rounded)):
             raise ExecutionError("rounds integers beyond 2**53 to float64 inside")
         may_wrap = dtype.is_integer and not is_choice(symbol) and not call.keeps_integers
         if may_wrap and self._may_wrap(symbol, operands, result):
@@ -334,7 +333,7 @@ class CallRun:
             x.astype(np.float64) if x.dtype == np.int64 and (not i or not _is_small(x)) else x
             for i, x in enumerate(operands)
         ]
-        call, place, *_ = self._calls[symbol.index]
+        call, place, *_ = self.calls[symbol.index]
         try:
             wide = np.asarray(call.widened(floats)[place])
         except Exception:  # each library has exceptions of its own
@@ -356,7 +355,7 @@ class CallRun:
 
     def differs_by_choice(self, symbol: Symbol, operands: Sequence[Array], other: CallRun) -> bool:
         """Whether a call makes another choice than on the last operands of another run of it."""
-        call = self._calls[symbol.index].call
+        call = self.calls[symbol.index].call
         if call.keeps_order or not any(x.dtype.is_inexact for x in symbol.args):
             return False
         pairs = zip(self.results(symbol, operands), other._last[2], strict=True)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from operator import attrgetter
@@ -30,11 +30,12 @@ from graphir.ops import dtype_rules as signatures
 from graphir.passes.analysis.casts import Measured, StepLoss
 from graphir.runtime.audit.adjoints import is_finite
 from graphir.runtime.audit.blocked_run import as_floats, inner, norm
-from graphir.runtime.audit.exact import Flags, numbers
+from graphir.runtime.audit.double_double import Flags, numbers
+from graphir.runtime.audit.effects import Effect, exceeds_range, mask_of
 from graphir.runtime.audit.exact_arrays import wide_dtype
 from graphir.runtime.audit.exactness import is_exact, is_wide
-from graphir.runtime.audit.measuring import beyond
-from graphir.runtime.audit.wide import Array, Effect, WideRun
+from graphir.runtime.audit.regions import Regions, SingleStep, SweepRegion
+from graphir.runtime.audit.wide_run import Array, WideRun
 
 Floats: TypeAlias = NDArray[Any]
 
@@ -68,20 +69,30 @@ class _Norms:
         return self.error / self.size
 
 
-class _Suspicion:
-    """The facts about one step from the first pass."""
+class _Evidence:
+    """The facts about one step, added block by block: first whether it is suspect, then its losses.
+
+    The suspicion: whether it is certain, the sums of squares of the operands that may be absorbed
+    and of some of the roundings, and those of a sum's result and its operands. The losses: the
+    number of elements, the measurements by kind, the sums of squares of the local loss and of
+    absorbed operands, the greatest share that an operand lost; the errors of the result and of the
+    operands against the wide run, and that of the result against its wide operands.
+    """
 
     def __init__(self) -> None:
         self.is_certain = False
-        self.absorbed = self.roundings = 0.0
-        """Sums of squares: of the operands that may be absorbed, and of some of the roundings."""
-        self.squares: list[float] = [0.0, 0.0, 0.0]
-        """The sums of the squares of a sum's result and of its operands."""
+        self.absorbable = self.roundings = 0.0
+        self.squares = [0.0, 0.0, 0.0]
+        self.elements = 0
+        self.measures: dict[str, Measured] = {}
+        self.lost = self.absorbed = self.share = 0.0
+        self.errors = [_Norms(), _Norms(), _Norms()]
+        self.local_error = _Norms()
 
     @property
     def may_absorb(self) -> bool:
         """Whether absorbed operands may be most of the local loss."""
-        return self.absorbed > 0 and self.absorbed >= self.roundings / 2
+        return self.absorbable > 0 and self.absorbable >= self.roundings / 2
 
     @property
     def may_cancel(self) -> bool:
@@ -92,31 +103,25 @@ class _Suspicion:
         result, *operands = map(math.sqrt, self.squares)
         return not (math.isfinite(result) and 2 ** (_BITS - 1) * result > max(operands))
 
-
-class _Candidate:
-    """The losses of one step from the second pass: measurements by kind, and what decides."""
-
-    def __init__(self) -> None:
-        self.elements = 0
-        self.measures: dict[str, Measured] = {}
-        self.squares = self.absorbed = self.share = 0.0
-        self.result, self.operands = _Norms(), (_Norms(), _Norms())
-        self.summary = _Norms()
-
     def add(self, kind: str, measured: Measured) -> None:
         """Merge the measurement of one block."""
         other = self.measures.get(kind)
         if other is not None:
-            worse = max(other, measured, key=lambda each: each.relative)
+            worse = max(other, measured, key=attrgetter("relative"))
             measured = replace(worse, changed=other.changed + measured.changed)
         self.measures[kind] = measured
 
-    def cancels(self, eps: float) -> bool:
-        """Whether the result is much less exact than its operands."""
-        error, errors = self.result.relative, [norms.relative for norms in self.operands]
-        if error < 2**_BITS * eps or max(errors) == 0:
-            return False
-        return error >= 2**_BITS * max(*errors, eps / 2)
+    def changes(self, eps: float) -> dict[str, float]:
+        """Return the relative errors of a result by the kinds of losses of precision."""
+        changes: dict[str, float] = {}
+        if self.absorbed and self.absorbed >= self.lost / 2:
+            changes["absorption"] = self.share
+        error, *errors = (norms.relative for norms in self.errors)
+        if max(errors) and error >= 2**_BITS * max(*errors, eps):
+            changes["cancellation"] = error
+        if self.local_error.relative >= 2**_BITS * eps:
+            changes["accumulation"] = self.local_error.relative
+        return {kind: change for kind, change in changes.items() if kind in self.measures}
 
     def loss(self, kind: str, bits: float, most: float) -> tuple[StepLoss, Measured]:
         """Return a kind of loss of so many bits, of `most`, and its measurement."""
@@ -126,37 +131,48 @@ class _Candidate:
 
 
 class LossySteps:
-    """The steps of a run that lost values, by symbol index; the walk of the run calls `scan`."""
+    """The steps of a run that lost values; the walk of the run calls `scan`.
 
-    def __init__(self, wide: WideRun) -> None:
-        self.wide = wide
-        self.kinds: dict[int, StepLoss] = {}
-        self.measures: dict[int, Measured] = {}
+    By symbol index, their kinds go into `kinds` and their measurements into `measures`. `regions`
+    runs steps again.
+    """
+
+    def __init__(
+        self,
+        wide: WideRun,
+        regions: Regions,
+        kinds: dict[int, StepLoss],
+        measures: dict[int, Measured],
+    ) -> None:
+        self.wide, self.regions, self.kinds, self.measures = wide, regions, kinds, measures
         self._repeated: dict[Any, list[Symbol]] = defaultdict(list)
         self._roundings: dict[int, Measured] = {}
         self._scalars: dict[int, list[Array]] = {}
         """The results and operands of repeated sums of scalars, which are measured together."""
-        self._suspicions: dict[int, _Suspicion] = {}
-        self._candidates: dict[int, _Candidate] = {}
+        self._evidence: dict[int, _Evidence] = {}
 
-    def settle(self, symbol: Symbol) -> None:
-        """Decide the loss of a step after `scan`, while the values of it and its operands exist."""
-        for step in self.suspects([symbol]):
-            self.examine(self.wide, step)
-        self.close([symbol])
-        if symbol.index in self.wide.calls:
-            self._note_call(symbol)
-        self._repeat(symbol)
+    def finish(self, item: SweepRegion | SingleStep) -> None:
+        """Decide the losses of steps after `scan`, while the values of their operands exist."""
+        suspects = [x for x in item.steps if self._is_suspect(x)]
+        for run in item.block_runs(self.wide) if suspects else ():
+            for symbol in suspects:
+                self._examine(run, symbol)
+        for symbol in item.steps:
+            self._close(symbol)
+        if isinstance(item, SingleStep):
+            if item.symbol.index in self.wide.calls:
+                self._note_call(item.symbol)
+            self._repeat(item.symbol)
 
     def _note_call(self, symbol: Symbol) -> None:
         """Note the plain roundings of a library's call, unless it lost more, and what it received.
 
         The call on the operands of the run separates its own error from that of its operands.
         """
-        if not self.wide.graph.storage_dtype(symbol).is_inexact:
+        if not self._target(symbol).is_inexact:
             return
         if symbol.index not in self.kinds:
-            self._measure_roundings([symbol], lambda steps: ((self.wide, x) for x in steps))
+            self._measure_roundings([symbol], [(self.wide, symbol)])
             if not self._roundings[symbol.index].changed:
                 return
             self.kinds[symbol.index] = "rounding"
@@ -169,27 +185,30 @@ class LossySteps:
 
     def scan(self, run: WideRun, symbol: Symbol) -> None:
         """Ask of one block of a step whether it surely has plain roundings alone."""
-        target, beside = run.graph.storage_dtype(symbol), run.beside
+        target, actual_run = self._target(symbol), run.actual_run
         if symbol.op.kind not in _COMPUTING or not symbol.args or target.family == "bool":
-            return None
+            return
         if is_exact(symbol) and not target.is_integer and not is_wide(target):
-            return None
-        if not beside.cached_value(symbol).size:
-            return None
+            return
+        if not actual_run.cached_value(symbol).size:
+            return
         if target.is_integer:
             is_suspect = not run.is_equal(symbol) and _may_wrap(run, symbol, target)
         elif is_wide(target):
-            is_suspect = not is_finite(beside.cached_value(symbol))
+            is_suspect = not is_finite(actual_run.cached_value(symbol))
         elif symbol.op in _SUMS:
-            return self._scan_sum(run, symbol, target)
+            self._scan_sum(run, symbol, target)
+            return
         else:
-            is_suspect = symbol.op.kind in _WHOLE or not beside.extent(symbol).is_normal
+            is_suspect = symbol.op.kind in _WHOLE or not actual_run.extent(symbol).is_normal
         if is_suspect:
-            self._suspicion(symbol).is_certain = True
-        return None
+            self._evidence_of(symbol).is_certain = True
 
-    def _suspicion(self, symbol: Symbol) -> _Suspicion:
-        return self._suspicions.setdefault(symbol.index, _Suspicion())
+    def _evidence_of(self, symbol: Symbol) -> _Evidence:
+        evidence = self._evidence.get(symbol.index)
+        if evidence is None:
+            evidence = self._evidence[symbol.index] = _Evidence()
+        return evidence
 
     def _scan_sum(self, run: WideRun, symbol: Symbol, target: DType) -> None:
         """Ask of a sum whether it may absorb operands, cancel or overflow.
@@ -197,47 +216,42 @@ class LossySteps:
         The rounding of a sum is at most eps / 2 of its size, and absorbs operands of at most eps of
         it.
         """
-        suspicion, eps = self._suspicion(symbol), 2.0 ** (1 - target.part.precision)
+        evidence, eps = self._evidence_of(symbol), 2.0 ** (1 - target.part.precision)
         values = (symbol, *symbol.args)
-        extents = [run.beside.extent(x) for x in values]
+        extents = [run.actual_run.extent(x) for x in values]
         for i, x in enumerate(values):
-            is_constant = run.beside.cached_value(x).size == 1
-            squares = suspicion.squares[i]
-            suspicion.squares[i] = run.beside.squares(x) + (0.0 if is_constant else squares)
+            is_constant = run.actual_run.cached_value(x).size == 1
+            squares = evidence.squares[i]
+            evidence.squares[i] = run.actual_run.squares(x) + (0.0 if is_constant else squares)
         least = min(extent.least for extent in extents[1:])
         if not least > eps * extents[0].most:
-            result, x, y = (np.abs(run.beside.native(each)) for each in values)
+            result, x, y = (np.abs(run.actual_run.native(value)) for value in values)
             small = np.minimum(x, y)
             absorbed = small[(small <= eps * result) & (small > 0)]
-            suspicion.absorbed += float(np.square(absorbed, dtype=np.float64).sum())
-            if suspicion.may_absorb:
-                suspicion.roundings += self._squares_of_roundings(run, symbol)
+            evidence.absorbable += float(np.square(absorbed, dtype=np.float64).sum())
+            if evidence.may_absorb:
+                evidence.roundings += self._squares_of_roundings(run, symbol)
 
     @staticmethod
     def _squares_of_roundings(run: WideRun, symbol: Symbol) -> float:
         """Return the sum of the squares of the roundings of a sum; 0 if it is not finite."""
-        result, x, y = (run.beside.floats(each) for each in (symbol, *symbol.args))
+        result, x, y = (run.actual_run.floats(value) for value in (symbol, *symbol.args))
         roundings = result - (x - y if symbol.op is ops.subtract else x + y)
         squares = inner(roundings, np.conj(roundings))
         return squares if math.isfinite(squares) else 0.0
 
-    def suspects(self, steps: Iterable[Symbol]) -> list[Symbol]:
-        """Return the steps that may have lost more than plain roundings, after all blocks."""
-        suspicions = [(x, self._suspicions.get(x.index)) for x in steps]
-        return [
-            x
-            for x, suspicion in suspicions
-            if suspicion is not None
-            and (suspicion.is_certain or suspicion.may_absorb or self._may_cancel(x))
-        ]
+    def _is_suspect(self, symbol: Symbol) -> bool:
+        """Whether a step may have lost more than plain roundings, after all blocks."""
+        evidence = self._evidence.get(symbol.index)
+        if evidence is None:
+            return False
+        is_lossy_sum = symbol.op in _SUMS and (evidence.may_absorb or evidence.may_cancel)
+        return evidence.is_certain or is_lossy_sum
 
-    def _may_cancel(self, symbol: Symbol) -> bool:
-        return symbol.op in _SUMS and self._suspicions[symbol.index].may_cancel
-
-    def examine(self, run: WideRun, symbol: Symbol) -> None:
+    def _examine(self, run: WideRun, symbol: Symbol) -> None:
         """Measure one block of a step that may have lost values."""
-        effect = self._effect(run, symbol)
-        step = _Step(run, symbol, effect, self._candidates.setdefault(symbol.index, _Candidate()))
+        step = self._step(run, symbol)
+        effect = step.effect
         if effect.target.is_integer:
             if effect.source is not effect.target:
                 step.note("wrap", _wrapped(effect))
@@ -246,57 +260,33 @@ class LossySteps:
         if is_wide(effect.target):
             return
         if symbol.op in _SUMS:
-            if self._suspicions[symbol.index].may_absorb:
+            if step.evidence.may_absorb:
                 step.note_absorption()
-            if self._may_cancel(symbol):
+            if step.evidence.may_cancel:
                 step.note_cancellation()
             return
         if symbol.op.kind in _WHOLE:
             step.note_accumulation()
         step.note("underflow", (step.actual == 0) & (step.exact != 0))
 
-    def close(self, steps: Iterable[Symbol]) -> None:
-        """Decide the losses of steps after all their blocks."""
-        for symbol in steps:
-            candidate = self._candidates.pop(symbol.index, None)
-            loss = None if candidate is None else self._decide(symbol, candidate)
-            is_sum = symbol.index in self._suspicions and symbol.op in _SUMS
-            self._suspicions.pop(symbol.index, None)
-            if loss is not None:
-                self.kinds[symbol.index], self.measures[symbol.index] = loss
-            elif is_sum and not self.wide.graph.storage_dtype(symbol).is_integer:
-                self._repeated[id(symbol.source), symbol.op].append(symbol)
+    def _close(self, symbol: Symbol) -> None:
+        """Decide the loss of a step after all its blocks."""
+        evidence = self._evidence.pop(symbol.index, None)
+        if evidence is None:
+            return
+        target = self._target(symbol)
+        loss = _gravest_loss(evidence, target)
+        if loss is not None:
+            self.kinds[symbol.index], self.measures[symbol.index] = loss
+        elif symbol.op in _SUMS and not target.is_integer:
+            self._repeated[id(symbol.source), symbol.op].append(symbol)
 
-    def _decide(self, symbol: Symbol, candidate: _Candidate) -> tuple[StepLoss, Measured] | None:
-        """Return the gravest loss of a step; None of plain roundings."""
-        target = self.wide.graph.storage_dtype(symbol)
-        most = target.part.precision
-        for kind in _GRAVE:
-            if kind in candidate.measures:
-                return candidate.loss(kind, most, most)
-        if is_wide(target):
-            return None
-        eps = 2.0 ** (1 - most)
-        changes: dict[str, float] = {}
-        if candidate.absorbed and candidate.absorbed >= candidate.squares / 2:
-            changes["absorption"] = candidate.share
-        if candidate.cancels(eps):
-            changes["cancellation"] = candidate.result.relative
-        if candidate.summary.relative >= 2**_BITS * eps:
-            changes["accumulation"] = candidate.summary.relative
-        bits = {x: _bits(min(changes[x], 1.0), eps) for x in changes if x in candidate.measures}
-        if bits:
-            kind = max(bits, key=bits.__getitem__)
-            return candidate.loss(kind, bits[kind], most)
-        return (
-            candidate.loss("underflow", most, most) if "underflow" in candidate.measures else None
-        )
+    def accumulations(self) -> None:
+        """Count the roundings of repeated steps, the last of which depends on the first.
 
-    def accumulations(self, reaches: Callable[[Symbol, Symbol], bool], passes: Passes) -> None:
-        """Count the roundings of repeated steps, the last of which `reaches` from the first.
-
-        `passes` runs the steps again that were not settled one by one.
+        Steps that were not finished one by one run again.
         """
+        reaches = self.regions.subject.reaches
         places = (sorted(x, key=attrgetter("index")) for x in self._repeated.values())
         repeated = [
             step
@@ -306,7 +296,7 @@ class LossySteps:
         ]
         for scalars in self._scalars_of(repeated):
             self._roundings.update(self._scalar_roundings(scalars))
-        self._measure_roundings([x for x in repeated if x.index not in self._roundings], passes)
+        self._run_again([x for x in repeated if x.index not in self._roundings])
         for step in repeated:
             if self._roundings[step.index].changed:
                 self.kinds[step.index] = "accumulation"
@@ -340,54 +330,68 @@ class LossySteps:
                 else Measured(1),
             )  # fmt: skip
 
-    def add_roundings(self, symbols: Iterable[Symbol], passes: Passes) -> None:
+    def add_roundings(self, symbols: Iterable[Symbol]) -> None:
         """Measure the plain roundings of steps after the walk."""
         steps = list(symbols)
-        self._measure_roundings(steps, passes)
+        self._run_again(steps)
         for step in steps:
             self.kinds[step.index] = "rounding"
             self.measures[step.index] = self._roundings[step.index]
 
-    def _measure_roundings(self, steps: Sequence[Symbol], passes: Passes) -> None:
-        """Measure the plain roundings of steps over the blocks of another pass."""
-        for run, step in passes(steps) if steps else ():
-            self._note_rounding(run, step)
-        for step in steps:
-            self._close_rounding(step)
+    def _run_again(self, steps: Sequence[Symbol]) -> None:
+        if steps:
+            self._measure_roundings(steps, self.regions.passes(self.wide, steps))
 
-    def _note_rounding(self, run: WideRun, symbol: Symbol) -> None:
-        effect = self._effect(run, symbol)
-        step = _Step(run, symbol, effect, self._candidates.setdefault(symbol.index, _Candidate()))
-        step.note("rounding", _differing(step.exact, step.actual))
-
-    def _close_rounding(self, symbol: Symbol) -> None:
-        target = self.wide.graph.storage_dtype(symbol)
-        candidate = self._candidates.pop(symbol.index)
-        _, measured = candidate.loss("rounding", _error_bits(target), target.part.precision)
-        self._roundings[symbol.index] = measured
+    def _measure_roundings(
+        self, steps: Sequence[Symbol], blocks: Iterable[tuple[WideRun, Symbol]]
+    ) -> None:
+        """Measure the plain roundings of steps over all their blocks."""
+        for run, symbol in blocks:
+            step = self._step(run, symbol)
+            step.note("rounding", _differing(step.exact, step.actual))
+        for symbol in steps:
+            target, evidence = self._target(symbol), self._evidence.pop(symbol.index)
+            loss = evidence.loss("rounding", _error_bits(target), target.part.precision)
+            self._roundings[symbol.index] = loss[1]
 
     def _repeat(self, symbol: Symbol) -> None:
         """Note a rounded sum, which counts if its place repeats; the first ones are negligible."""
         steps = self._repeated.get((id(symbol.source), symbol.op), [])
         if not steps or steps[-1] is not symbol:
             return
-        arrays = [self.wide.beside.cached_value(x) for x in (symbol, *symbol.args)]
+        arrays = [self.wide.actual_run.cached_value(x) for x in (symbol, *symbol.args)]
         if all(x.size == 1 for x in arrays):
             self._scalars[symbol.index] = [x.reshape(1) for x in arrays]
         elif len(steps) > _REPEATS:
-            self._measure_roundings([symbol], lambda steps: ((self.wide, x) for x in steps))
+            self._measure_roundings([symbol], [(self.wide, symbol)])
 
-    @staticmethod
-    def _effect(run: WideRun, symbol: Symbol) -> Effect:
-        """Return the local effect of a step; a step in wide arithmetic has none."""
-        target = run.graph.storage_dtype(symbol)
-        actual = run.beside.cached_value(symbol)
+    def _step(self, run: WideRun, symbol: Symbol) -> _Step:
+        """Return a block of a step; a step in wide arithmetic has no local loss."""
+        target, actual = self._target(symbol), run.actual_run.cached_value(symbol)
         exact = actual if is_wide(target) else run.local(symbol)
-        return Effect(exact, actual, wide_dtype(exact), target)
+        effect = Effect(exact, actual, wide_dtype(exact), target)
+        return _Step(run, symbol, effect, self._evidence_of(symbol))
+
+    def _target(self, symbol: Symbol) -> DType:
+        return self.wide.graph.storage_dtype(symbol)
 
 
-Passes: TypeAlias = Callable[[Sequence[Symbol]], Iterable[tuple[WideRun, Symbol]]]
-"""A function that runs steps again, and yields each block of each step."""
+def _gravest_loss(evidence: _Evidence, target: DType) -> tuple[StepLoss, Measured] | None:
+    """Return the gravest loss of a step with results of a dtype; None of plain roundings."""
+    most, measures = target.part.precision, evidence.measures
+    grave = next((kind for kind in _GRAVE if kind in measures), None)
+    if grave is not None:
+        return evidence.loss(grave, most, most)
+    if is_wide(target):
+        return None
+    eps = 2.0 ** (1 - most)
+    changes = evidence.changes(eps)
+    bits = {kind: _bits(min(change, 1.0), eps) for kind, change in changes.items()}
+    if bits:
+        kind = max(bits, key=bits.__getitem__)
+        return evidence.loss(kind, bits[kind], most)
+    return evidence.loss("underflow", most, most) if "underflow" in measures else None
+
 
 _POSITIONS = (signatures.POSITION, signatures.BITWISE)
 _GRAVE = ("wrap", "overflow", "invalid", "growth")
@@ -395,15 +399,15 @@ _GRAVE = ("wrap", "overflow", "invalid", "growth")
 
 
 class _Step:
-    """A block of a step: its exact and actual results as float64, its operands and candidate."""
+    """A block of a step: its exact and actual results as float64, its operands and evidence."""
 
-    def __init__(self, run: WideRun, symbol: Symbol, effect: Effect, candidate: _Candidate) -> None:
-        self.run, self.symbol, self.effect, self.candidate = run, symbol, effect, candidate
+    def __init__(self, run: WideRun, symbol: Symbol, effect: Effect, evidence: _Evidence) -> None:
+        self.run, self.symbol, self.effect, self.evidence = run, symbol, effect, evidence
         self.eps = 2.0 ** (1 - effect.target.part.precision)
-        mask = run.mask(symbol)
+        mask = mask_of(run, symbol)
         self.mask = None if mask is None else np.broadcast_to(mask, effect.after.shape)
         size = effect.after.size if self.mask is None else np.count_nonzero(self.mask)
-        candidate.elements += int(size)
+        evidence.elements += int(size)
 
     @cached_property
     def exact(self) -> Floats:
@@ -413,12 +417,12 @@ class _Step:
     @property
     def actual(self) -> Floats:
         """The result of the run."""
-        return self.run.beside.floats(self.symbol)
+        return self.run.actual_run.floats(self.symbol)
 
     @cached_property
     def operands(self) -> list[Floats]:
         """The operands of the run."""
-        return [self.run.beside.floats(x) for x in self.symbol.args]
+        return [self.run.actual_run.floats(x) for x in self.symbol.args]
 
     @cached_property
     def roundoff(self) -> Floats:
@@ -433,7 +437,7 @@ class _Step:
         if self.mask is not None:
             at = at & self.mask
         if at.any():
-            self.candidate.add(kind, self._measured(kind, at))
+            self.evidence.add(kind, self._measured(kind, at))
 
     def note_nonfinite(self) -> None:
         """Note overflows, and results that are not finite in wide arithmetic either.
@@ -459,12 +463,12 @@ class _Step:
         """Note the loss of smaller operands; it counts if it is most of the local loss."""
         small = np.minimum(*(np.abs(x) for x in self.operands))
         at = (small > 0) & (self.roundoff >= small / 2)
-        self.candidate.squares += float(np.square(self.roundoff).sum())
+        self.evidence.lost += float(np.square(self.roundoff).sum())
         losses = self.roundoff[at]
         if losses.size:
-            self.candidate.absorbed += float(np.square(losses).sum())
+            self.evidence.absorbed += float(np.square(losses).sum())
             share = float((losses / np.broadcast_to(small, at.shape)[at]).max())
-            self.candidate.share = max(self.candidate.share, share)
+            self.evidence.share = max(self.evidence.share, share)
         self.note("absorption", at)
 
     def note_cancellation(self) -> None:
@@ -473,14 +477,14 @@ class _Step:
         Errors are norms over all elements, so that single small elements do not count.
         """
         wide, *operands = (self._wide(x) for x in (self.symbol, *self.symbol.args))
-        self.candidate.result.add(self.actual, wide)
-        for norms, x, wide_x in zip(self.candidate.operands, self.operands, operands, strict=True):
-            norms.add(x, wide_x)
+        pairs = zip((self.actual, *self.operands), (wide, *operands), strict=True)
+        for norms, pair in zip(self.evidence.errors, pairs, strict=True):
+            norms.add(*pair)
         self.note("cancellation", np.abs(self.actual - wide) > 2**_BITS * self.eps * np.abs(wide))
 
     def note_accumulation(self) -> None:
         """Note the roundings of a reduction, which count if they lost more than _BITS bits."""
-        self.candidate.summary.add(self.actual, self.exact)
+        self.evidence.local_error.add(self.actual, self.exact)
         at = (self.roundoff > 2**_BITS * self.eps * np.abs(self.exact)) & np.isfinite(self.exact)
         self.note("accumulation", at)
 
@@ -537,7 +541,7 @@ def _may_wrap(run: WideRun, symbol: Symbol, target: DType) -> bool:
 
 def _wrapped(effect: Effect) -> Flags:
     exact = numbers(effect.before.reshape(-1), effect.source).parts[0]
-    return beyond(exact, effect.target).reshape(effect.before.shape)
+    return exceeds_range(exact, effect.target).reshape(effect.before.shape)
 
 
 def _differing(exact: Floats, actual: Floats) -> Flags:
@@ -573,6 +577,6 @@ def _operands(wide: WideRun, symbol: Symbol, place: tuple[int, ...]) -> tuple[co
     """Return the operands of one element of an elementwise result; () of other ops."""
     if symbol.op.kind != "elementwise":
         return ()
-    values = [wide.beside.cached_value(x) for x in symbol.args]
-    shape = wide.beside.cached_value(symbol).shape
+    values = [wide.actual_run.cached_value(x) for x in symbol.args]
+    shape = wide.actual_run.cached_value(symbol).shape
     return tuple(_item(np.broadcast_to(x, shape)[place]) for x in values)

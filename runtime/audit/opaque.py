@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from graphir import DType, Graph, Location, Symbol
 from graphir.passes.analysis.casts import Unseen
-from graphir.passes.analysis.casts.unseen import conversion_inside, unique_parts
+from graphir.passes.analysis.casts.measured import conversion_inside, unique_parts
 
 if TYPE_CHECKING:
     from graphir.runtime.audit.library_calls import CallResult
@@ -68,7 +68,7 @@ class OpaqueStep:
         return replace(self, results=results, operands=operands)
 
 
-class Beyond(NamedTuple):
+class RecordedFacts(NamedTuple):
     """The facts about a recorded program that its graph lacks, in terms of the graph's symbols.
 
     `pins` are `where` symbols that replace values of the graph by NumPy's own results, such as
@@ -126,11 +126,11 @@ class Beyond(NamedTuple):
             *self.calls,
         )
 
-    def remap(self, new: Iterable[Symbol]) -> Beyond:
+    def remap(self, new: Iterable[Symbol]) -> RecordedFacts:
         """Return the same facts for another graph; `new` are the twins of `symbols()`, in order."""
         twins = {old.index: twin for old, twin in zip(self.symbols(), new, strict=True)}
         pins = (twins[pin.index] for pin in self.pins.values())
-        return Beyond(
+        return RecordedFacts(
             tuple(step.remap(twins) for step in self.steps),
             {pin.args[-1].index: pin for pin in pins},
             {twins[cast.index]: twins[mask.index] for cast, mask in self.masks.items()},
@@ -140,7 +140,7 @@ class Beyond(NamedTuple):
             self.as_dtype,
         )
 
-    def retyped(self, twins: Sequence[Symbol | None], dtype: DType) -> Beyond:
+    def retyped(self, twins: Sequence[Symbol | None], dtype: DType) -> RecordedFacts:
         """Return the steps for a graph whose floats have a dtype.
 
         `twins` has its symbol for each symbol here.
@@ -155,11 +155,11 @@ class Beyond(NamedTuple):
         ]
         calls = {mapping[symbol.index]: call for symbol, call in self.calls.items()}
         steps = tuple(step.remap(mapping) for step in steps)
-        return Beyond(steps, calls=calls, as_dtype=dtype)
+        return RecordedFacts(steps, calls=calls, as_dtype=dtype)
 
 
-NOTHING = Beyond()
-"""The Beyond of a graph that was not recorded."""
+NO_FACTS = RecordedFacts()
+"""The RecordedFacts of a graph that was not recorded."""
 
 
 NO_VALUE = "has no value in wide arithmetic"

@@ -15,7 +15,7 @@ for each halving.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -26,7 +26,7 @@ from graphir.runtime.audit.blocked_run import Array, View, keep_freed_memory
 from graphir.runtime.audit.exact_arrays import join
 from graphir.runtime.audit.subject import Subject
 from graphir.runtime.audit.sweep import Sweep, views
-from graphir.runtime.audit.wide import WideRun
+from graphir.runtime.audit.wide_run import WideRun
 
 LEAST = 1 << 16
 """The elements of a step from which a region is worth its blocks."""
@@ -37,6 +37,44 @@ SMALL = 1 << 26
 Visit: TypeAlias = Callable[[WideRun, Symbol], None]
 Compute: TypeAlias = Callable[[WideRun, Symbol, dict[int, Array]], None]
 _Values: TypeAlias = dict[int, tuple[Array | None, Array | None]]
+
+
+class SingleStep(NamedTuple):
+    """A step outside of regions, whose values a run has as a whole."""
+
+    symbol: Symbol
+
+    @property
+    def steps(self) -> tuple[Symbol, ...]:
+        """The step alone."""
+        return (self.symbol,)
+
+    @property
+    def inner(self) -> Iterable[Symbol]:
+        """No steps."""
+        return ()
+
+    def block_runs(self, run: WideRun) -> Iterable[WideRun]:
+        """Return the run itself, as the one block."""
+        return (run,)
+
+    def walk(self, run: WideRun, visit: Visit) -> None:
+        """Compute the values of the step in both runs, and visit it."""
+        for either in (run.actual_run, run):
+            if either.values[self.symbol.index] is None:
+                either.values[self.symbol.index] = either.value(self.symbol)
+        visit(run, self.symbol)
+
+    def overlay(
+        self, run: WideRun, places: Container[int], values: dict[int, Array], compute: Compute
+    ) -> None:
+        """Compute another value of the step into `values`, if it is at one of `places`."""
+        if self.symbol.index in places:
+            compute(run, self.symbol, values)
+
+    def visit_backwards(self, sweep: Sweep) -> None:
+        """Visit the step."""
+        sweep.visit(self.symbol)
 
 
 class SweepRegion(NamedTuple):
@@ -51,16 +89,20 @@ class SweepRegion(NamedTuple):
     border: tuple[Symbol, ...]
 
     @property
-    def inner(self) -> Iterator[Symbol]:
+    def inner(self) -> Iterable[Symbol]:
         """The steps whose values are used inside of the region alone."""
         border = {x.index for x in self.border}
         return (x for x in self.steps if x.index not in border)
 
     def blocks(self, run: WideRun) -> Iterator[tuple[WideRun, View]]:
         """Yield a run of each block, and its view; `run` has the values of the operands."""
-        shapes = [run.beside.cached_value(x).shape for x in self.operands]
+        shapes = [run.actual_run.cached_value(x).shape for x in self.operands]
         for view in views(self.shape, shapes):
             yield run.block(self.operands, view), view
+
+    def block_runs(self, run: WideRun) -> Iterable[WideRun]:
+        """Yield a run of each block."""
+        return (block for block, _ in self.blocks(run))
 
     def walk(self, run: WideRun, visit: Visit) -> None:
         """Compute the values of the border in both runs, and visit each step in each block."""
@@ -68,7 +110,7 @@ class SweepRegion(NamedTuple):
         border, last_reads = {x.index for x in self.border}, self._last_reads()
         for block, view in self.blocks(run):
             for step, places in zip(self.steps, last_reads, strict=True):
-                block.beside.cached_value(step)
+                block.actual_run.cached_value(step)
                 if not block.is_equal(step):
                     equal_places.discard(step.index)
                     block.cached_value(step)
@@ -88,9 +130,9 @@ class SweepRegion(NamedTuple):
 
     def _store(self, run: WideRun, step: Symbol, block: WideRun, view: View) -> None:
         """Store a block of a border value; both runs share the array while their blocks do."""
-        at, beside = step.index, run.beside
-        actual, wide = block.beside.cached_value(step), block.cached_value(step)
-        whole = beside.values[at] = store(beside.values[at], actual, self.shape, view)
+        at, actual_run = step.index, run.actual_run
+        actual, wide = block.actual_run.cached_value(step), block.cached_value(step)
+        whole = actual_run.values[at] = store(actual_run.values[at], actual, self.shape, view)
         old = run.values[at]
         is_shared = wide is actual and (old is None or old is whole)
         if old is whole and not is_shared:
@@ -129,7 +171,7 @@ class SweepRegion(NamedTuple):
             for x in erring:
                 for number, part in sweep.take(x).items():
                     if (x.index, number) not in totals:
-                        shape = whole.beside.cached_value(x).shape
+                        shape = whole.actual_run.cached_value(x).shape
                         totals[x.index, number] = np.zeros(shape, part.dtype)
                     target = view(totals[x.index, number])
                     target += part
@@ -161,12 +203,12 @@ class Regions:
 
     def __init__(self, subject: Subject, memory: int, blame: bool) -> None:
         self.memory = memory
-        self.items: list[SweepRegion | Symbol] = []
-        self._subject = subject
-        beyond = subject.beyond
-        special = {x.index for x in (*beyond.pins.values(), *beyond.observed)}
-        special |= {x.index for pair in beyond.masks.items() for x in pair}
-        self._special = special | set(beyond.pins) | set(beyond.watched) | set(subject.literals)
+        self.items: list[SweepRegion | SingleStep] = []
+        self.subject = subject
+        facts = subject.facts
+        special = {x.index for x in (*facts.pins.values(), *facts.observed)}
+        special |= {x.index for pair in facts.masks.items() for x in pair}
+        self._special = special | set(facts.pins) | set(facts.watched) | set(subject.literals)
         steps: dict[int, Symbol] = {}
         others: list[Symbol] = []
         for symbol in subject.live:
@@ -180,14 +222,12 @@ class Regions:
                 self._close(others, list(steps.values()))
                 others, steps = ([], {symbol.index: symbol}) if is_step else ([symbol], {})
         self._close(others, list(steps.values()))
-        inner = {
-            x.index for item in self.items if isinstance(item, SweepRegion) for x in item.inner
-        }
+        inner = {x.index for item in self.items for x in item.inner}
         self.has_blocks = bool(inner)
         if self.has_blocks:
             keep_freed_memory()
         ends = {x.index for x in subject.live if not x.args}  # as outputs are, by every run
-        ends |= beyond.watched | {x.index for x in subject.graph.outputs}
+        ends |= facts.watched | {x.index for x in subject.graph.outputs}
         free_places = inner | ends
         size = sum(subject.bytes_of(x) for x in subject.live if x.index not in free_places)
         self.fits, is_small = size <= memory, size <= SMALL
@@ -200,8 +240,7 @@ class Regions:
         reads: list[list[int]] = []
         later = set(ends)
         for item in reversed(self.items):
-            symbols = item.steps if isinstance(item, SweepRegion) else (item,)
-            places = {x.index for symbol in symbols for x in (symbol, *symbol.args)} - later
+            places = {x.index for step in item.steps for x in (step, *step.args)} - later
             reads.append(list(places))
             later |= places
         return reads[::-1]
@@ -210,37 +249,31 @@ class Regions:
         is_elementwise = is_conversion(symbol) or symbol.op.kind == "elementwise"
         if not is_elementwise or symbol.index in self._special:
             return False
-        return self._subject.size_of(symbol) >= LEAST
+        return self.subject.size_of(symbol) >= LEAST
 
     def _close(self, others: Sequence[Symbol], steps: Sequence[Symbol]) -> None:
-        self.items += others
+        singles = others if len(steps) > 1 else [*others, *steps]
+        self.items += map(SingleStep, singles)
         if len(steps) < 2:
-            self.items += steps
             return
         places = {x.index for x in steps}
         outside = {x.index: x for step in steps for x in step.args if x.index not in places}
-        last = self._subject.last
+        last = self.subject.last
         inner = {x.index for x in steps if last[x.index] in places}
         border = tuple(x for x in steps if x.index not in inner)
-        shape = self._subject.shape_of(steps[0])
+        shape = self.subject.shape_of(steps[0])
         self.items.append(SweepRegion(shape, tuple(steps), tuple(outside.values()), border))
 
-    def walk(self, run: WideRun, visit: Visit) -> Iterator[SweepRegion | Symbol]:
+    def walk(self, run: WideRun, visit: Visit) -> Iterator[SweepRegion | SingleStep]:
         """Compute both runs, visit each step, in a region each of its blocks; yield the items.
 
         At each yield, the values of the item's border and of its operands exist.
         """
         for item, last_reads in zip(self.items, self._last_reads, strict=True):
-            if isinstance(item, SweepRegion):
-                item.walk(run, visit)
-            else:
-                for each in (run.beside, run):
-                    if each.values[item.index] is None:
-                        each.values[item.index] = each.value(item)
-                visit(run, item)
+            item.walk(run, visit)
             yield item
             for place in () if self.is_kept else last_reads:
-                run.values[place] = run.beside.values[place] = None
+                run.values[place] = run.actual_run.values[place] = None
 
     def complete(self, run: WideRun) -> None:
         """Compute the values that are used outside of regions, if the run did not keep them."""
@@ -253,15 +286,13 @@ class Regions:
         """Run steps again: yield each block of each, with a run that has the values of operands."""
         places = {x.index for x in symbols}
         if not self.fits:
-            run = self._subject.run()
+            run = self.subject.run()
             yield from ((run, symbol) for symbol in run.walk() if symbol.index in places)
             return
         self.complete(run)
         for item in self.items:
-            if isinstance(item, Symbol):
-                yield from ((run, x) for x in (item,) if x.index in places)
-            elif steps := [x for x in item.steps if x.index in places]:
-                yield from ((block, x) for block, _ in item.blocks(run) for x in steps)
+            if steps := [x for x in item.steps if x.index in places]:
+                yield from ((block, x) for block in item.block_runs(run) for x in steps)
 
     def overlay(
         self, run: WideRun, places: Container[int], values: dict[int, Array], compute: Compute
@@ -272,25 +303,19 @@ class Regions:
         """
         self.complete(run)
         for item, last_reads in zip(self.items, self._last_reads, strict=True):
-            if isinstance(item, SweepRegion):
-                item.overlay(run, places, values, compute)
-            elif item.index in places:
-                compute(run, item, values)
+            item.overlay(run, places, values, compute)
             for place in last_reads:
                 values.pop(place, None)
 
     def backwards(self, sweep: Sweep) -> None:
         """Visit all symbols from the last to the first."""
         if not self.fits:
-            for sweep.run, symbol in values_backwards(self._subject, self.memory):
+            for sweep.run, symbol in values_backwards(self.subject, self.memory):
                 sweep.visit(symbol)
             return
         self.complete(sweep.run)
         for item in reversed(self.items):
-            if isinstance(item, SweepRegion):
-                item.visit_backwards(sweep)
-            else:
-                sweep.visit(item)
+            item.visit_backwards(sweep)
 
 
 def values_backwards(subject: Subject, memory: int) -> Iterator[tuple[WideRun, Symbol]]:
@@ -312,7 +337,7 @@ class _Tape:
     def values(self, end: int) -> _Values:
         """Return the values that the run has of the first `end` live symbols, and of inputs."""
         places = {x.index for x in (*self.run.graph.inputs, *self.live[:end])}
-        pairs = {i: (self.run.beside.values[i], self.run.values[i]) for i in places}
+        pairs = {i: (self.run.actual_run.values[i], self.run.values[i]) for i in places}
         return {i: pair for i, pair in pairs.items() if pair[0] is not None}
 
     def range(self, start: int, end: int, values: _Values) -> Iterator[tuple[WideRun, Symbol]]:
@@ -329,7 +354,7 @@ class _Tape:
         yield from self.range(start, middle, values)
 
     def _advance(self, symbols: Sequence[Symbol], keep: bool) -> None:
-        runs = self.run.beside, self.run
+        runs = self.run.actual_run, self.run
         for symbol in symbols:
             for run in runs:
                 if run.values[symbol.index] is None:
@@ -341,6 +366,6 @@ class _Tape:
 
     def _restore(self, values: _Values, end: int) -> None:
         for symbol in self.live[:end]:
-            self.run.beside.values[symbol.index] = self.run.values[symbol.index] = None
-        for i, (beside, wide) in values.items():
-            self.run.beside.values[i], self.run.values[i] = beside, wide
+            self.run.actual_run.values[symbol.index] = self.run.values[symbol.index] = None
+        for i, (actual, wide) in values.items():
+            self.run.actual_run.values[i], self.run.values[i] = actual, wide

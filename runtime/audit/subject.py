@@ -1,29 +1,77 @@
-"""The subject of an audit: an explicit graph, its inputs, and its sites that may lose values."""
+"""The subject of an audit: a program and options, its explicit graph, and sites that may lose."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
-from graphir import DType, ExecutionError, Graph, ShapeError, Symbol, TensorType, ops
-from graphir.conversions import convert
+from graphir import DType, Graph, ShapeError, Symbol, TensorType, ops
+from graphir.dtypes import DTypeLike
 from graphir.ir.liveness import last_uses
 from graphir.ops.dims import Size, evaluate
-from graphir.passes.analysis.casts import CastReport, StepLoss
+from graphir.passes.analysis.casts import (
+    CastReport,
+    ProgramInterface,
+    StepLoss,
+    report_with_kernels,
+)
+from graphir.passes.analysis.retype import retyped
 from graphir.passes.rewriter import is_conversion
-from graphir.runtime.audit.blocked_run import BlockedRun
-from graphir.runtime.audit.exact_arrays import wide_dtype
-from graphir.runtime.audit.library_calls import CallRun, disagreement, is_choice
-from graphir.runtime.audit.opaque import NOTHING, Beyond
-from graphir.runtime.audit.wide import Array, WideRun, wide_operands, widen
+from graphir.runtime.audit.library_calls import with_calls
+from graphir.runtime.audit.opaque import NO_FACTS, RecordedFacts
+from graphir.runtime.audit.wide_run import Array, RecordedRun, WideRun, refuted
 from graphir.runtime.binding import bind
+from graphir.runtime.progress import Watch
+
+
+class AuditOptions(NamedTuple):
+    """The options of an audit: see `audit`."""
+
+    blame: bool = True
+    progress: bool | Watch = False
+    memory: int = 1 << 30
+    as_dtype: DTypeLike | None = None
+
+
+class AuditedProgram(NamedTuple):
+    """A program as an audit takes it: a graph and its inputs, and the facts from a recording.
+
+    `facts` has the facts that the graph lacks. `outputs` are the results that NumPy computed in
+    the recorded run; the report has their errors, under `names`, each with the number of rounds
+    that it stacks. Without them, the outputs are those of the graph.
+    """
+
+    graph: Graph
+    inputs: Sequence[Any]
+    facts: RecordedFacts = NO_FACTS
+    outputs: Sequence[Any] | None = None
+    names: tuple[str, ...] = ()
+    rounds: tuple[int, ...] = ()
+    keywords: Mapping[str, Any] = MappingProxyType({})
+
+
+def subject_of(program: AuditedProgram, as_dtype: DTypeLike | None) -> Subject:
+    """Return the subject for a program, with measured calls as ops, in another dtype if asked."""
+    outputs = program.outputs
+    graph, inputs, facts = with_calls(program.graph, program.inputs, program.facts)
+    if as_dtype is not None:
+        facts = refuted(graph, inputs, facts)
+        rebuilt = retyped(graph, as_dtype)
+        graph, outputs = rebuilt.graph, None
+        facts = facts.retyped(rebuilt.twins, DType(as_dtype))
+    report, twins = report_with_kernels(graph, facts.symbols())
+    facts = facts.remap(twins)
+    interface = ProgramInterface(facts.arguments, facts.step_results, program.names)
+    arrays, sizes = bind(report.explicit, inputs, program.keywords)
+    return Subject(report.of_program(interface), arrays, sizes, facts, outputs, program.rounds)
 
 
 class Subject:
     """The explicit graph of a report, its input arrays and the sizes of its dims.
 
+    `facts`, `outputs` and `rounds` are as in AuditedProgram, in terms of the explicit graph.
     `live` are the symbols that an output or an opaque step depends on. `sites` are the live symbols
     that the audit measures: casts, and constants whose dtype rounds the program's Python number.
     """
@@ -33,39 +81,36 @@ class Subject:
         report: CastReport,
         arrays: Sequence[Array],
         sizes: dict[str, int],
-        beyond: Beyond = NOTHING,
+        facts: RecordedFacts,
+        outputs: Sequence[Any] | None,
+        rounds: tuple[int, ...],
     ) -> None:
         self.graph, self.arrays, self.sizes = report.explicit, arrays, sizes
-        self.report, self.beyond = report, beyond
+        self.report, self.facts = report, facts
+        self.outputs, self.rounds = outputs, rounds
         self.literals = _literals(report)
-        self.last = last_uses(self.graph, beyond.watched)
+        self.last = last_uses(self.graph, facts.watched)
         self.live = [symbol for symbol in self.graph.symbols if self.last[symbol.index] >= 0]
         self.sites = [x for x in self.live if is_conversion(x) or x.index in self.literals]
-        self.kinds: Mapping[int, StepLoss] = {}
-        """The kinds of the steps that lost values in the first run, by symbol index."""
+        self.kinds: dict[int, StepLoss] = {}
+        """The kinds of the steps that lost values, by symbol index, as the audit finds them."""
         self._sizes_of: dict[TensorType, int] = {}
         self._users: list[list[int]] = [[] for _ in self.graph.symbols]
         for symbol in self.live:
             for arg in symbol.args:
                 self._users[arg.index].append(symbol.index)
-        self.masks = {**beyond.masks, **self._masked_operands()}
+        self.masks = {**facts.masks, **self._masked_operands()}
 
     def run(self) -> WideRun:
-        """Return a new wide run, with its reference run beside it; neither has started."""
-        beside = RecordedRun(self.graph, self.arrays, self.sizes, self.beyond.watched)
-        beside.observed = {symbol.index: x for symbol, x in self.beyond.observed.items()}
-        wide = WideRun(beside, self.literals, self.beyond.pins, self.masks)
-        wide.kinds = self.kinds
-        calls = {symbol.index: call for symbol, call in self.beyond.calls.items()}
-        beside.calls = CallRun(calls, self.beyond.as_dtype)
-        wide.set_calls(calls, beside.calls)
-        return wide
+        """Return a new wide run, with the run that it is in step with; neither has started."""
+        actual_run = RecordedRun(self.graph, self.arrays, self.sizes, self.facts)
+        return WideRun(actual_run, self.literals, self.masks, self.kinds)
 
     def _masked_operands(self) -> dict[Symbol, Symbol]:
         """Return the masks of the casts whose only user is a result under a mask."""
         return {
             x: mask
-            for symbol, mask in self.beyond.masks.items()
+            for symbol, mask in self.facts.masks.items()
             for x in symbol.args
             if is_conversion(x) and x.shape == symbol.shape
             if self._users[x.index] == [symbol.index]
@@ -128,50 +173,6 @@ class Subject:
     def shape_of(self, symbol: Symbol) -> tuple[int, ...]:
         """Return the shape of a symbol in this run."""
         return tuple(_size(dim, self.sizes) for dim in symbol.shape)
-
-
-class RecordedRun(BlockedRun):
-    """A reference run with the `observed` results of a recorded run (see Beyond), by index.
-
-    Without one, the result of a library's call is its wide result on the operands, rounded once.
-    """
-
-    observed: Mapping[int, Array] = MappingProxyType({})
-    calls: CallRun
-
-    def value(self, symbol: Symbol) -> Array:
-        """Return the observed value of a symbol, or compute it."""
-        value = self.observed.get(symbol.index)
-        if value is not None:
-            return value
-        call, storage = self.calls.of(symbol), self.graph.storage_dtype(symbol)
-        if call is None:
-            return super().value(symbol)
-        try:
-            wide = self.calls.result(symbol, wide_operands(self, symbol))
-        except ExecutionError as error:
-            self.calls.failures[symbol.index] = error.summary
-            return convert(call.real, DType.from_numpy(call.real.dtype), storage, self.graph.tf32)
-        return convert(wide, wide_dtype(wide), storage, self.graph.tf32)
-
-
-def refuted(graph: Graph, arrays: Sequence[Array], beyond: Beyond) -> Beyond:
-    """Return the same facts; calls that give other results than those of the run are refuted."""
-    run = RecordedRun(graph, *bind(graph, arrays, {}))
-    run.observed = {symbol.index: x for symbol, x in beyond.observed.items()}
-    places = {symbol.index: call for symbol, call in beyond.calls.items()}
-    calls, run.calls = dict(beyond.calls), CallRun(places)
-    for symbol in run.walk() if calls else ():
-        if symbol.index in places:
-            storage = graph.storage_dtype(symbol)
-            try:
-                local = run.calls.result(symbol, wide_operands(run, symbol))
-                actual = widen(run.cached_value(symbol), storage)
-                why = disagreement(local, actual, symbol, places[symbol.index].call.precision)
-            except ExecutionError as error:
-                why = "" if is_choice(symbol) else error.summary
-            calls[symbol] = calls[symbol]._replace(refuted=why)
-    return beyond._replace(calls=calls)
 
 
 MANY = 100

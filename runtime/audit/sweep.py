@@ -32,10 +32,12 @@ from graphir.runtime.audit.adjoints import (
     unit_slope,
 )
 from graphir.runtime.audit.blocked_run import View, as_floats, inner
-from graphir.runtime.audit.exact import numbers, round_numbers
+from graphir.runtime.audit.double_double import numbers, round_numbers
+from graphir.runtime.audit.effects import TOTAL, effect_of, is_same
 from graphir.runtime.audit.exact_arrays import wide_dtype
 from graphir.runtime.audit.exactness import is_exact, is_wide
-from graphir.runtime.audit.wide import TOTAL, WideRun, is_written
+from graphir.runtime.audit.wide_arithmetic import is_written
+from graphir.runtime.audit.wide_run import WideRun
 from graphir.semantics.evaluation import settings_of
 
 BLOCK = 1 << 16
@@ -139,7 +141,7 @@ class Sweep:
         erring = [i for i in erring if i not in passing]
         if not (is_site or erring):
             return
-        value = self.run.beside.cached_value
+        value = self.run.actual_run.cached_value
         if self.run.is_block or value(symbol).size <= BLOCK:
             self._visit_block(symbol, adjoints, erring, _same)
             return
@@ -166,7 +168,8 @@ class Sweep:
             for number, adjoint in adjoints.items():
                 self._note(symbol, number, error, view(adjoint))
         for i in erring:
-            slopes, shape = slope(step, i), view(self.run.beside.cached_value(symbol.args[i])).shape
+            operand = self.run.actual_run.cached_value(symbol.args[i])
+            slopes, shape = slope(step, i), view(operand).shape
             for number, adjoint in adjoints.items():
                 part = _times(view(adjoint), slopes, shape)
                 if targets is None:
@@ -177,13 +180,13 @@ class Sweep:
 
     def _passes(self, symbol: Symbol, at: int) -> bool:
         """Whether the adjoint of an operand is that of the result."""
-        value = self.run.beside.cached_value
+        value = self.run.actual_run.cached_value
         same = value(symbol).shape == value(symbol.args[at]).shape
         return same and (_keeps_values(symbol) or unit_slope(symbol, at))
 
     def _leave(self, symbol: Symbol, erring: Sequence[int]) -> None:
         """Mark operands of an op without a rule, if errors pass through the op."""
-        if not self.run.is_same(symbol, truth=False):
+        if not is_same(self.run, symbol, truth=False):
             self.unswept.update(symbol.args[i].index for i in erring)
 
     def _step(self, symbol: Symbol, view: View) -> StepValues:
@@ -209,10 +212,10 @@ class Sweep:
 
     def _floats(self, symbol: Symbol, view: View) -> Array:
         """Return a block of values of the reference run as float64 or complex128."""
-        beside = self.run.beside
+        actual_run = self.run.actual_run
         if self.run.is_block:
-            return beside.floats(symbol)
-        return as_floats(view(beside.cached_value(symbol)), self._storages[symbol.index])
+            return actual_run.floats(symbol)
+        return as_floats(view(actual_run.cached_value(symbol)), self._storages[symbol.index])
 
     def _evaluate(self, symbol: Symbol, operands: Sequence[Array]) -> Array:
         return _as_float(self.run.compute(symbol, operands))
@@ -221,9 +224,9 @@ class Sweep:
         """Return the local error of a step: its result less the wide result of its operands."""
         symbol, run = step.symbol, self.run
         source = target = self._storages[symbol.index]
-        actual = run.beside.cached_value(symbol)
+        actual = run.actual_run.cached_value(symbol)
         if is_conversion(symbol):
-            effect = run.effect(symbol)
+            effect = effect_of(run, symbol)
             actual, source = effect.after, effect.source
             if source.is_integer and not source.exact_in(DType.float64) and _keeps_values(symbol):
                 exact = numbers(view(effect.before).reshape(-1), source)
@@ -235,7 +238,7 @@ class Sweep:
             expected = _as_float(run.local(symbol))
         else:
             expected = step.real[0] if _keeps_values(symbol) else step.local
-        is_value = actual is run.beside.cached_value(symbol)
+        is_value = actual is run.actual_run.cached_value(symbol)
         floats = (
             self._floats(symbol, view)
             if is_value
@@ -256,7 +259,7 @@ class Sweep:
         if (symbol.index, number) not in self._owned:
             self._owned.add((symbol.index, number))
             dtype = np.complex128 if self._is_complex(symbol) else np.float64
-            target = np.zeros(self.run.beside.cached_value(symbol).shape, dtype)
+            target = np.zeros(self.run.actual_run.cached_value(symbol).shape, dtype)
             if number in adjoints:
                 target += adjoints[number]
             adjoints[number] = target

@@ -1,4 +1,4 @@
-"""The commands `casts` and `audit`: cast reports of a graph, and of a run."""
+"""The commands `casts`, `audit` and `draw`: cast reports of a graph and of a run, and pictures."""
 
 from __future__ import annotations
 
@@ -9,28 +9,29 @@ from functools import partial
 from typing import Any, get_args
 
 from graphir import DType, ExecutionError, Graph
+from graphir.drawing.graphs import GRAPH_FORMATS
 from graphir.loss import LOSS_KINDS
-from graphir.passes import CastReport, cast_report, lower
+from graphir.passes import CastReport, cast_report, draw, lower
 from graphir.passes.analysis.casts import Kind, StepLoss
 from graphir.passes.reports import REPORT_FORMATS
 from graphir.passes.reports.dtypes import DTYPE_FORMATS
-from graphir.passes.reports.terminal import show
+from graphir.passes.reports.text import show
 from graphir.runtime.audit import audit
-from graphir.runtime.cli.draws import Draws
-from graphir.runtime.cli.graphs import ProgramCall, load_call, load_run
-from graphir.runtime.cli.output import (
+from graphir.runtime.cli.arguments import (
     UsageError,
     add_fail_on,
     add_only,
     add_output,
     add_program,
     output_format,
+    rule_set,
     status,
     write_text,
 )
+from graphir.runtime.cli.graphs import ProgramCall, load_call, load_run
+from graphir.runtime.cli.inputs import Draws
 from graphir.runtime.cli.programs import file_of
 from graphir.runtime.cli.reports import load_recording, load_report
-from graphir.runtime.cli.rule_sets import rule_set
 from graphir.runtime.recording.blocks import Script
 from graphir.source_text import displayed_path
 
@@ -138,10 +139,27 @@ def _write_report(report: CastReport, args: argparse.Namespace) -> int:
     """Print or write the rows that pass the filters; return the status of these for --fail-on."""
     name = output_format(args, REPORT_FORMATS, "text")
     report = selected(report, args)
-    report.graph.file = report.graph.file or displayed_path(file_of(args.program))
+    if not report.graph.provenance.file:
+        report.graph.describe(file=displayed_path(file_of(args.program)))
     if name == "details" and not args.output:
         show(report, sys.stdout)
     else:
         fits = name == "text" and not args.output  # the lines of a terminal
         write_text(str(report) if fits else REPORT_FORMATS[name](report), args)
+    return status(report, args)
+
+
+def add_draw(command: Callable[..., Any]) -> None:
+    """Add the command `draw`; `command` adds a subcommand to the parser."""
+    doc = "Draw a graph: its layers, and every cast in the colour of what it loses."
+    parser = command("draw", _draw, doc, "model.gir -o model.svg")
+    add_program(parser)
+    add_output(parser, GRAPH_FORMATS, "svg")
+    add_fail_on(parser)
+
+
+def _draw(args: argparse.Namespace) -> int:
+    """Write the picture of a graph; return status 1 if --fail-on forbids its implicit casts."""
+    report = load_report(args)
+    write_text(draw(report, output_format(args, GRAPH_FORMATS, "svg")), args)
     return status(report, args)

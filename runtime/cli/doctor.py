@@ -1,4 +1,4 @@
-"""The command `doctor`: what is installed, which tiers work, and the self-tests, a line each.
+"""The command `doctor`: what is installed, and which tiers work, a line each.
 
 The versions with which the project was measured are those of its extras, in pyproject.toml or in
 the metadata of the installed distribution.
@@ -7,10 +7,8 @@ the metadata of the installed distribution.
 from __future__ import annotations
 
 import argparse
-import os
 import platform
 import re
-import shutil
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
@@ -21,13 +19,11 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from graphir import Graph, GraphError, PromotionRules, explain, ops, rule_sets, rules
+from graphir import Graph, GraphError, PromotionRules, ops
 from graphir.entry_points import Group, declared_names, load_declared
 from graphir.promotion.rules import minor_version
 from graphir.rule_reports.tables import aligned
-from graphir.runtime.cli.output import add_output, output_format, write_text
-from graphir.runtime.cli.statuses import Status
-from graphir.runtime.interpreter import interpret
+from graphir.runtime.cli.arguments import Status, add_output, output_format, write_text
 from graphir.runtime.native.disk_cache import directory, open_folder
 from graphir.runtime.native.probe import UnusableError, engine
 from graphir.runtime.program import Program
@@ -76,7 +72,7 @@ def add_doctor(command: Callable[..., Any]) -> None:
 def _doctor(args: argparse.Namespace) -> Status:
     """Print a line for each diagnosis; return status 1 if one of the core fails."""
     output_format(args, ("text",), "text")
-    diagnoses = [*_versions(), *_optional(), *_tiers(), *_self_tests(), *_declared(), *_places()]
+    diagnoses = [*_versions(), *_optional(), *_tiers(), *_declared(), *_places()]
     write_text("\n".join(aligned(diagnoses)), args)
     return Status.FINDINGS if any(x.verdict == "fails" for x in diagnoses) else Status.FINE
 
@@ -186,28 +182,6 @@ def _run(native: Literal["off", "now"]) -> None:
         program.ir(0, values)  # raises the reason if the region has no machine code
 
 
-def _self_tests() -> Iterator[Diagnosis]:
-    count = len(rule_sets())
-    yield _attempt("rule sets", partial(explain, "int16", "float32"), f"{count} answer")
-    yield _attempt("text", _read_back, "a graph is read back as it was written")
-    yield _attempt("conversions", _convert, "int32 -> bfloat16 rounds once, to even")
-
-
-def _read_back() -> None:
-    graph = Graph("doctor")
-    graph.output(graph.input("int16", ("n",)) + graph.input("float32", ("n",)))
-    if str(Graph.parse(str(graph))) != str(graph):
-        raise GraphError("a graph is read back as another one")
-
-
-def _convert() -> None:
-    graph = Graph("doctor", rules=rules("jax"))
-    graph.output(graph.input("int32", (2,)).cast("bfloat16").cast("int32"))
-    result = interpret(graph, np.array([257, 259], np.int32))
-    if result.tolist() != [256, 260]:
-        raise GraphError("257 and 259 in bfloat16 are 256 and 260", got=str(result))
-
-
 def _attempt(
     subject: str, run: Callable[[], object], text: str, otherwise: Verdict = "fails"
 ) -> Diagnosis:
@@ -234,10 +208,3 @@ def _places() -> Iterator[Diagnosis]:
         yield Diagnosis("note", "cache", f"{path or 'none'}: switched off, or not the user's alone")
     else:
         yield Diagnosis("ok", "cache", str(path))
-    columns = shutil.get_terminal_size().columns
-    no_color = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
-    if not sys.stdout.isatty():
-        yield Diagnosis("ok", "terminal", "none: whole lines, without colours")
-        return
-    colors = "without colours (NO_COLOR, TERM)" if no_color else "with colours"
-    yield Diagnosis("ok", "terminal", f"{columns} columns, {colors}, {sys.stdout.encoding}")

@@ -9,11 +9,11 @@ from typing import Any
 from graphir import ExecutionError, Graph
 from graphir.passes import lower
 from graphir.runtime import targets
+from graphir.runtime.cli.arguments import UsageError, add_program, output_format, write_text
 from graphir.runtime.cli.graphs import load_graph
 from graphir.runtime.cli.inputs import path
-from graphir.runtime.cli.output import UsageError, add_program, output_format, write_text
 from graphir.runtime.cli.programs import is_model
-from graphir.runtime.targets.specialize import specialized
+from graphir.runtime.targets.emission import specialized
 from graphir.text.atomic_files import replace_file
 
 

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from graphir import ExecutionError, Graph, GraphError, PromotionRules
 from graphir.numpy_api.trace import Trace
-from graphir.runtime.cli.draws import Draws
-from graphir.runtime.cli.inputs import of_function, of_graph, of_model
+from graphir.runtime.cli.inputs import Draws, of_function, of_graph, of_model
 from graphir.runtime.cli.programs import is_model, load_program, require_arguments
 from graphir.runtime.recording.blocks import Script
 from graphir.runtime.sources.libraries import Library, library_of
@@ -101,7 +100,7 @@ def load_run(
     """
     imported = _imported(program or load_call(args), args, needs_values, draws)
     if draws is not None:
-        imported.graph.notes = [*imported.graph.notes, *draws.notes]
+        imported.graph.describe(notes=[*imported.graph.notes, *draws.notes])
     if any(value is None for value in imported.values):
         raise ExecutionError(
             f"{args.program} runs on values, and an input has a type alone",

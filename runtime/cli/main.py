@@ -16,24 +16,23 @@ import numpy as np
 from graphir import Graph, GraphirError
 from graphir.escape import printable
 from graphir.passes import lower
-from graphir.passes.reports.fitting import terminal_width
-from graphir.runtime.cli.casts import add_casts
-from graphir.runtime.cli.doctor import add_doctor
-from graphir.runtime.cli.draw import add_draw
-from graphir.runtime.cli.export import add_export
-from graphir.runtime.cli.graphs import load_graph, load_run
-from graphir.runtime.cli.inputs import path
-from graphir.runtime.cli.output import (
+from graphir.passes.reports.terminal import terminal_width
+from graphir.runtime.cli.arguments import (
+    Status,
     UsageError,
     add_output,
     add_program,
     output_format,
+    read_rule_files,
     user_traceback,
     write_text,
 )
-from graphir.runtime.cli.rule_sets import read_rule_files
+from graphir.runtime.cli.casts import add_casts, add_draw
+from graphir.runtime.cli.doctor import add_doctor
+from graphir.runtime.cli.export import add_export
+from graphir.runtime.cli.graphs import load_graph, load_run
+from graphir.runtime.cli.inputs import path
 from graphir.runtime.cli.rules_and_lattices import add_rules_and_lattices
-from graphir.runtime.cli.statuses import Status
 from graphir.runtime.execution import execute
 from graphir.runtime.program import Program
 from graphir.runtime.program.tier import Mode
@@ -57,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args.arguments = arguments
     try:
         read_rule_files(args)
-        with Pulse("graphir", "steps") as pulse:
+        with Pulse("steps") as pulse:
             args.watch = pulse.watch
             status = args.command(args)
         sys.stdout.flush()

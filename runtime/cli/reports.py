@@ -10,8 +10,8 @@ from typing import Any, cast
 
 from graphir import Graph, TensorType
 from graphir.passes import CastReport, cast_report
-from graphir.runtime.cli.draws import Draws
 from graphir.runtime.cli.graphs import BY_INPUT, ProgramCall, load_call, load_graph
+from graphir.runtime.cli.inputs import Draws
 from graphir.runtime.cli.programs import require_arguments
 from graphir.runtime.recording import record
 from graphir.runtime.recording.blocks import Script
@@ -38,7 +38,7 @@ def load_report(args: argparse.Namespace) -> CastReport:
         graph = load_graph(args, program)
     except Exception as error:  # the program's own errors too: it may run on values alone
         refusal = error
-    if graph is None or graph.unseen:
+    if graph is None or graph.provenance.unseen:
         draws = Draws(getattr(args, "seed", 0))
         with suppress(Exception):  # named sizes, and the program's own errors on what was drawn
             return load_recording(args, draws.call(program), draws.notes).report()
@@ -63,7 +63,7 @@ def load_recording(
         require_arguments(args.program, function, positional, keywords, BY_INPUT)
     with redirect_stdout(sys.stderr):  # stdout has the report alone
         recording = record(function, *positional, rules=args.rules or "numpy", **keywords)
-    recording.graph.notes = [*recording.graph.notes, *draw_notes]
+    recording.graph.describe(notes=[*recording.graph.notes, *draw_notes])
     for note in recording.notes:
         print(f"graphir: {note}", file=sys.stderr)
     return recording

@@ -20,29 +20,31 @@ from graphir import (
     rule_sets,
 )
 from graphir.drawing.lattices import LATTICE_FORMATS
-from graphir.drawing.tables import table_svg
+from graphir.drawing.promotion_tables import table_svg
 from graphir.dtype_lattices.order import LAWS as JOIN_LAWS
 from graphir.dtype_lattices.order import Cyclic, Lattice
 from graphir.dtype_lattices.published import element, lattices
 from graphir.entry_points import declared_names
 from graphir.passes import GraphDiff, RulesDiff, diff
-from graphir.passes.reports.fitting import terminal_width
+from graphir.passes.reports.terminal import terminal_width
 from graphir.promotion.registry import find_rules, lattice, lattice_of
 from graphir.rule_reports.facts import facts
 from graphir.rule_reports.findings import edges_text, report
 from graphir.rule_reports.laws import LAWS
 from graphir.rule_reports.tables import FORMATS, aligned, text_table
-from graphir.runtime.cli.inputs import add_inputs
-from graphir.runtime.cli.output import (
+from graphir.runtime.cli.arguments import (
+    RulesFile,
+    Status,
     add_output,
+    add_rule_set,
     add_unseen,
     gate_status,
     output_format,
+    rule_set,
     write_text,
 )
+from graphir.runtime.cli.inputs import add_inputs
 from graphir.runtime.cli.reports import load_report
-from graphir.runtime.cli.rule_sets import RulesFile, add_rule_set, rule_set
-from graphir.runtime.cli.statuses import Status
 from graphir.runtime.value_files import number
 
 

@@ -13,17 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from graphir import ExecutionError
 from graphir.decorators import lazy
 from graphir.runtime.program.cost_model import COST
-from graphir.runtime.program.tier import (
-    Accumulation,
-    CompiledLoop,
-    CompiledRegion,
-    Mode,
-    Multiply,
-    SequencePart,
-    SharedJob,
-    Tier,
-    provide,
-)
+from graphir.runtime.program.tier import Accumulation, Mode, Multiply, SequencePart, provide
 from graphir.runtime.workers import IMPORTS
 
 if TYPE_CHECKING:
@@ -31,6 +21,9 @@ if TYPE_CHECKING:
 
     from graphir import Symbol
     from graphir.runtime.native.column_reductions import ColumnReduction
+    from graphir.runtime.native.drivers.jobs import Job
+    from graphir.runtime.native.kernels import Kernels
+    from graphir.runtime.native.scalar_loops.scalar_loop import ScalarLoop
     from graphir.runtime.program.cutting import Region
     from graphir.runtime.program.program import Program
     from graphir.runtime.program.rows import ColumnSpace
@@ -45,7 +38,7 @@ The list is closed, because LLVM aborts the process on an unknown processor name
 """
 
 
-def tier(mode: Mode) -> tuple[Tier | None, str]:
+def tier(mode: Mode) -> tuple[NativeTier | None, str]:
     """Return the compiler of regions for a mode; or None and the reason for NumPy alone.
 
     In the environment, GRAPHIR_NATIVE=0 switches the tier off, and GRAPHIR_NATIVE=1 compiles at
@@ -84,43 +77,64 @@ class NativeTier:
         on_eviction: Callable[[], Callable[[], None] | None],
         shared: dict[Any, Any],
         /,
-    ) -> CompiledRegion:
-        """Return a region as a compiled region (see `Tier`)."""
-        kernels = _LazyKernels(region, materialized, on_eviction, shared, self.now)
-        return cast("CompiledRegion", kernels)
+    ) -> Kernels:
+        """Return a region as a compiled region.
 
-    def loop(self, symbol: Symbol, program: Program, /) -> CompiledLoop:
-        """Return an op of control flow as a loop over scalars (see `Tier`)."""
+        The regions of a program share what they keep in `shared`.
+
+        `materialized` are the indices of symbols whose values lie in memory. `on_eviction` is a
+        weak reference to the function that the tier calls when it evicts a kernel of the region.
+        """
+        kernels = _LazyKernels(region, materialized, on_eviction, shared, self.now)
+        return cast("Kernels", kernels)
+
+    def loop(self, symbol: Symbol, program: Program, /) -> ScalarLoop:
+        """Return an op of control flow of a program as a loop over scalars."""
         return _module("scalar_loops.scalar_loop").ScalarLoop(symbol, program, self.now)
 
     def product(
         self, multiply: Callable[[Any, Any], Any], dtype: np.dtype[Any], threads: int, /
     ) -> Callable[[Any, Any], Any]:
-        """Return the product of matrices of integers by machine code (see `Tier`)."""
+        """Return the product of matrices of integers by machine code, on at most some threads.
+
+        The product converts its operands to `dtype`. It calls `multiply`, which does the same, as
+        long as there is no machine code, and where that is faster. No operand may be empty.
+        """
         products = _module("array_ops.integer_products").products(self.now)
         return functools.partial(products.product, multiply, dtype, threads)
 
     def float_product(self, multiply: Multiply, threads: int, /) -> Multiply:
-        """Return the product of large matrices of floats, parts by a thread (see `Tier`)."""
+        """Return the product of large matrices of floats, each matrix, or a part, by a thread.
+
+        It calls `multiply`, which does the same, as long as it does not pay, and where parts have
+        other bits.
+        """
         products = _module("array_ops.float_products").float_products(self.now)
         return functools.partial(products.product, multiply, threads)
 
     def search(
         self, search: Callable[[Any, Any], Any], side: str, threads: int, /
     ) -> Callable[[Any, Any], Any]:
-        """Return the search in sorted vectors by machine code (see `Tier`)."""
+        """Return the search for values in a sorted vector by machine code, as int64.
+
+        It calls `search`, which does the same, as long as there is no machine code, and where that
+        is faster.
+        """
         searches = _module("array_ops.searches").searches(self.now)
         return functools.partial(searches.search, search, side, threads)
 
     def accumulation(
         self, accumulate: Callable[[Any], Any], accumulation: Accumulation, /
     ) -> Callable[[Any], Any]:
-        """Return an accumulation by machine code (see `Tier`)."""
+        """Return an accumulation by machine code.
+
+        It calls `accumulate`, which does the same, as long as there is no machine code.
+        """
         accumulations = _module("array_ops.accumulations").accumulations(self.now)
         return functools.partial(accumulations.accumulate, accumulate, accumulation)
 
     def pays(self, time: float, /) -> bool:
-        """Whether a plan is worth machine code after some nanoseconds in NumPy (see `Tier`)."""
+        """Whether a plan is worth machine code after some nanoseconds in NumPy."""
         return self.now or time > COST.COMPILE_COST
 
     def sequence(
@@ -134,7 +148,16 @@ class NativeTier:
         empty: Callable[..., Any],
         /,
     ) -> Callable[..., Any] | None:
-        """Return a built-in function that runs kernels and products (see `Tier`)."""
+        """Return a built-in function that runs operations in order.
+
+        `arrays` are the dtypes and shapes of the inputs and then of the results, `inputs` is the
+        number of inputs, and `scratch` the bytes of scratch memory. A `long` call releases the GIL.
+        `empty` makes the memory of large results.
+        The function returns None for inputs that are not plain, contiguous arrays of these types,
+        if two inputs of a pair in `distinct` lie at one address, and if an op of a loop refuses its
+        operands.
+        The answer is None if the tier has no such function, or not yet.
+        """
         sequences = _module("drivers.sequences")
         if not sequences.are_ready(parts, self.now):
             return None
@@ -149,7 +172,11 @@ class NativeTier:
         threads: int,
         /,
     ) -> Callable[[Any], Any]:
-        """Return a reduction of outer axes by machine code (see `Tier`)."""
+        """Return a reduction of outer axes by machine code, on at most some threads.
+
+        `space` is that of its operand and `shape` the shape of its result. It calls `reduce`, which
+        does the same, as long as there is no machine code, and where that is faster.
+        """
 
         def compute(x: Any) -> Any:
             if not self.now and self._column_time < COST.COMPILE_COST:
@@ -162,8 +189,12 @@ class NativeTier:
 
         return compute
 
-    def column_job(self, symbol: Symbol, space: ColumnSpace, threads: int, /) -> SharedJob | None:
-        """Return a reduction of outer axes of a contiguous array as a job (see `Tier`)."""
+    def column_job(self, symbol: Symbol, space: ColumnSpace, threads: int, /) -> Job | None:
+        """Return a reduction of outer axes of a contiguous array, on at most some threads.
+
+        The memories are the operand and the result, which has its first values. The answer is None
+        if there is no machine code, or not yet.
+        """
         return self._column_reduction(symbol).ready_job(space, threads)
 
     def _column_reduction(self, symbol: Symbol) -> ColumnReduction:
@@ -196,31 +227,31 @@ class _LazyKernels:
         return _module("kernels").Kernels(*self._args)
 
     @property
-    def _is_due(self) -> bool:
+    def _import_pays(self) -> bool:
         return self._now or self._program_time[0] > COST.IMPORT_COST
 
-    def spend(self, time: float) -> None:
+    def charge(self, time: float) -> None:
         """Charge nanoseconds that NumPy has spent on the region."""
         self._program_time[0] += time
         self._time += time
-        if self._is_due and self._time:
-            self._kernels.spend(self._time)
+        if self._import_pays and self._time:
+            self._kernels.charge(self._time)
             self._time = 0.0
 
     @property
-    def worth(self) -> bool:
+    def pays(self) -> bool:
         """Whether the region has machine code, or has earned it."""
-        return self._is_due and self._kernels.worth
+        return self._import_pays and self._kernels.pays
 
     def task(self, step: Any, values: Any) -> Any:
         """Return a task for the layouts of `values`; None if the region stays in NumPy."""
-        return self._kernels.task(step, values) if self._is_due else None
+        return self._kernels.task(step, values) if self._import_pays else None
 
     def placed(
         self, step: Any, values: Any, copies: bool = True, results: Sequence[Any] = ()
     ) -> Any:
         """Return the kernel of a region, without addresses; None if there is none."""
-        return self._kernels.placed(step, values, copies, results) if self._is_due else None
+        return self._kernels.placed(step, values, copies, results) if self._import_pays else None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._kernels, name)

@@ -144,7 +144,7 @@ def compile_kernel(kernel: Kernel, user: Any) -> Compiled:
     """Return a kernel as machine code; users of equal kernels share one.
 
     Above KEPT_KERNELS, the cache evicts the kernels without recent use by the clock algorithm: it
-    calls `user.let_go(compiled)` for each user. Python frees the memory of an evicted kernel with
+    calls `user.evict(compiled)` for each user. Python frees the memory of an evicted kernel with
     its last reference; a call that still runs holds a reference.
     """
     key = kernel, processor()
@@ -157,7 +157,7 @@ def compile_kernel(kernel: Kernel, user: Any) -> Compiled:
             old.words[0], _kernels[oldest] = 0, old
             continue
         for owner in list(old.users):
-            owner.let_go(old)
+            owner.evict(old)
     _kernels[key] = entry
     return entry
 

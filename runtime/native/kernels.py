@@ -53,7 +53,7 @@ from graphir.runtime.program.cutting import Region
 from graphir.runtime.program.memory import lookup
 from graphir.runtime.program.region_steps import ANY_LAYOUT, CHEAP, RegionStep
 from graphir.runtime.program.rows import ColumnSpace, Tree
-from graphir.runtime.program.tier import Product, SequencePart
+from graphir.runtime.program.tier import CompileBudget, Product, SequencePart, compile_cost
 from graphir.runtime.workers import IMPORTS
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class _Shared:
     """What regions of equal code share: kernels, the time in NumPy, and why there is no kernel."""
 
     def __init__(self, why: str) -> None:
-        self.why, self.numpy_time = why, 0.0
+        self.why, self.budget = why, CompileBudget()
         self.kernels: dict[Kinds | ColumnKinds, Any] = {}
 
 
@@ -109,9 +109,9 @@ class Kernels:
         """The reason if the region cannot be compiled, else ""."""
         return self._shared.why
 
-    def spend(self, time: float) -> None:
+    def charge(self, time: float) -> None:
         """Charge nanoseconds that NumPy has spent on the region."""
-        self._shared.numpy_time += time
+        self._shared.budget.charge(time)
 
     @property
     def compiled_kernels(self) -> dict[Kinds | ColumnKinds, Any]:
@@ -152,32 +152,27 @@ class Kernels:
     def _extensions(self) -> Collection[str]:
         return extensions(self.code.calls)
 
-    def let_go(self, kernel: Compiled) -> None:
+    def evict(self, kernel: Compiled) -> None:
         """Evict a kernel here and in the program; it is recompiled once it pays again."""
         self._shared.kernels = {
             kinds: compiled
             for kinds, compiled in self.compiled_kernels.items()
             if compiled is not kernel
         }
-        self._shared.numpy_time = 0.0
+        self._shared.budget = CompileBudget()
         self.jobs.clear()
         if callback := self.on_eviction():
             callback()
 
     @property
-    def due(self) -> float:
-        """The nanoseconds in NumPy after which the region earns a kernel."""
-        return COST.COMPILE_COST + COST.COMPILE_COST_INSTRUCTION * len(self.code.instructions)
-
-    @property
-    def earned(self) -> bool:
+    def _is_earned(self) -> bool:
         """Whether NumPy has spent more time on the region than a compilation takes."""
-        return self._shared.numpy_time > COST.COMPILE_COST and self._shared.numpy_time > self.due
+        return self._shared.budget.covers(lambda: len(self.code.instructions))
 
     @property
-    def worth(self) -> bool:
+    def pays(self) -> bool:
         """Whether the region has a kernel, or has earned a kernel."""
-        return not self.why and (self.now or bool(self.compiled_kernels) or self.earned)
+        return not self.why and (self.now or bool(self.compiled_kernels) or self._is_earned)
 
     def kernel(self, kinds: Kinds | ColumnKinds) -> Any:
         """Return the kernel for a stride signature; None if it is not compiled yet.
@@ -187,7 +182,7 @@ class Kernels:
         compiled = self.compiled_kernels.get(kinds)
         if compiled is None and self.now:
             return self.compiled(kinds)
-        if compiled is None and self.earned:
+        if compiled is None and self._is_earned:
             submit(self.compiled, kinds)
         return compiled
 
@@ -232,9 +227,10 @@ class Kernels:
             text = f"native for strides {' and '.join(map(_strides, kinds_compiled))}"
             threads = self.threads(step) if step else 1
             return f"{text}, {threads} threads" if threads > 1 else text
-        if self.now or self.earned:
+        if self.now or self._is_earned:
             return f"NumPy: to be compiled{', if such calls take long enough' if kinds else ''}"
-        time_spent = f"{self._shared.numpy_time / 1e6:.1f} of the {self.due / 1e6:.0f} ms spent"
+        spent, cost = self._shared.budget.spent, compile_cost(len(self.code.instructions))
+        time_spent = f"{spent / 1e6:.1f} of the {cost / 1e6:.0f} ms spent"
         return f"NumPy: {time_spent} after which it is compiled"
 
     # -- running
@@ -258,7 +254,7 @@ class Kernels:
         `copies`. The answer is None if there is no kernel yet, if threads would have to add up
         parts of rows, or if NumPy has to compute some rows.
         """
-        if not (self.worth and step.size and self.code.alone):
+        if not (self.pays and step.size and self.code.alone):
             return None
         shared = self.shared(step)
         if step.threads > 1 and self.price(step) > COST.SECOND_THREAD and not shared:
@@ -268,41 +264,41 @@ class Kernels:
             return None
         if not (kernel := self.kernel(layout.kinds)):
             return None
-        inputs, lies = [*self.code.inputs.values()], layout.read(arrays)
+        inputs, operands_read = [*self.code.inputs.values()], layout.read(arrays)
         copied = {
             symbol: own
-            for symbol, array, own in zip(inputs, arrays, lies, strict=True)
+            for symbol, array, own in zip(inputs, arrays, operands_read, strict=True)
             if layout.copies and (own.shape != array.shape or not array.flags.c_contiguous)
         }
-        both = zip(inputs, lies, strict=True)
+        both = zip(inputs, operands_read, strict=True)
         strides = {symbol: x.strides for symbol, x in both if not x.flags.c_contiguous}
         # A read that the kernel does not use goes to the word after the record.
-        places = dict.fromkeys(reads, len(layout.record))
-        places |= {symbol: i for i, symbol in enumerate(self.code.places)}
-        steady = [symbol for symbol in copied if step.cells[symbol.index] in constants]
-        places |= dict.fromkeys(steady, len(layout.record))
-        fresh = {symbol: copied[symbol] for symbol in copied.keys() - set(steady)}
+        words = dict.fromkeys(reads, len(layout.record))
+        words |= {symbol: i for i, symbol in enumerate(self.code.places)}
+        constant_copies = [symbol for symbol in copied if step.cells[symbol.index] in constants]
+        words |= dict.fromkeys(constant_copies, len(layout.record))
+        call_copies = {symbol: copied[symbol] for symbol in copied.keys() - set(constant_copies)}
         specs = [
             ArraySpec(
                 symbol.graph.concrete_dtype(symbol.dtype).storage,
-                fresh[symbol].shape if symbol in fresh else step.operand_shape(symbol),
-                places[symbol],
+                call_copies[symbol].shape if symbol in call_copies else step.operand_shape(symbol),
+                words[symbol],
                 strides.get(symbol),
             )
             for symbol in (*reads, *writes)
         ]
-        record = [*[array.ctypes.data for array in lies], *layout.record[len(arrays) :]]
+        record = [*[array.ctypes.data for array in operands_read], *layout.record[len(arrays) :]]
         long = step.size * self.cost > COST.RELEASED_LOCK
         threads = shared or NOT_SHARED
         entry = kernel.entry(EntryCall(specs, len(reads), record, step.size, long, threads, empty))
         if not copied or entry is None:
             return entry
         changes = [
-            (i, step.operand_shape(symbol), fresh[symbol].shape, fresh[symbol].dtype)
+            (i, step.operand_shape(symbol), call_copies[symbol].shape, call_copies[symbol].dtype)
             for i, symbol in enumerate(reads)
-            if symbol in fresh
+            if symbol in call_copies
         ]
-        return CopyingEntry(entry, changes, [copied[symbol] for symbol in steady])
+        return CopyingEntry(entry, changes, [copied[symbol] for symbol in constant_copies])
 
     def placed(
         self,
@@ -318,7 +314,7 @@ class Kernels:
         The answer is None if there is no kernel yet, and if the kernel would read further copies or
         leaves rows to NumPy.
         """
-        if not (self.worth and self.code.alone and len(self.code.sums) == len(self.code.rows)):
+        if not (self.pays and self.code.alone and len(self.code.sums) == len(self.code.rows)):
             return None
         outs = tuple([(array.shape, array.strides, array.itemsize) for array in results])
         arrays, layout = self._read(step, values, copies, outs)
@@ -330,7 +326,11 @@ class Kernels:
     together = PhaseTable
 
     def matrices(self, product: Product, cells: Sequence[int]) -> PlacedKernel | None:
-        """Return a product of a batch as a kernel whose elements are matrices (see `Tier`)."""
+        """Return a product of a batch as a kernel whose elements are matrices.
+
+        `cells` are those of the operands and the result. The answer is None if there is no such
+        kernel, or not yet.
+        """
         with IMPORTS:
             from graphir.runtime.native.drivers.sequences import are_ready, matrices_kernel
 
@@ -340,8 +340,12 @@ class Kernels:
         return PlacedKernel(kernel, [0] * len(cells), cells, (), size)
 
     def column_fold(self, symbol: Symbol, space: ColumnSpace) -> Callable[..., None] | None:
-        """Return the function that reduces the rows of a matrix into an array (see `Tier`)."""
-        return column_fold(symbol, space) if self.worth else None
+        """Return the function that reduces the rows of a matrix into an array, row by row.
+
+        The function takes the array and the matrix. `symbol` is the reduction. The answer is None
+        if the region has no machine code yet.
+        """
+        return column_fold(symbol, space) if self.pays else None
 
     def columns(
         self,
@@ -352,8 +356,13 @@ class Kernels:
         sums: Sequence[Array],
         threads: int,
     ) -> bool:
-        """Compute and reduce all rows, and return whether machine code did so (see `Tier`)."""
-        if not self.worth:
+        """Compute all rows and reduce them into `sums`, on some threads.
+
+        `sums` are matrices with a row for each leading element of the space, one for each row-wise
+        symbol, and their elements have their first values. The answer is false, and nothing is
+        done, if there is no kernel for these operands yet, or if threads could not share the rows.
+        """
+        if not self.pays:
             return False
         arrays = [*self._inputs(step, values, copies=True), *outs]
         if self._is_inline:
@@ -376,8 +385,12 @@ class Kernels:
     def column_job(
         self, step: RegionStep, space: ColumnSpace, values: Sequence[Any]
     ) -> tuple[Job, Sequence[int]] | None:
-        """Return the computation and reduction of all rows, and its cells (see `Tier`)."""
-        if not (self.worth and self._is_inline):
+        """Return the computation and reduction of all rows, and the cells of its memories.
+
+        Values that are None have C order, as results have. The results of reductions have their
+        first values. The answer is None if there is no kernel for these operands yet.
+        """
+        if not (self.pays and self._is_inline):
             return None
         outs = [np.empty(step.shape, dtype) for _, dtype in step.writes]
         arrays = [*self._inputs(step, values, copies=False), *outs]
@@ -391,10 +404,15 @@ class Kernels:
     def leaf_job(
         self, step: RegionStep, values: Sequence[Any]
     ) -> tuple[Job, Sequence[int], Sequence[Tree]] | None:
-        """Return the reductions of parts of long rows by threads (see `Tier`)."""
+        """Return the reductions of parts of long rows, by several threads.
+
+        The memories are those of the cells, and then the results of all leaves for each reduction.
+        The last sequence has the tree of each row. The answer is None if no row is cut for threads,
+        or if there is no kernel for these operands yet.
+        """
         threads, code = self.threads(step), self.code
         ranges, trees = self.cut(step, threads) if threads > 1 else ((), ())
-        if not (self.worth and trees and code.alone and len(code.sums) == len(code.rows)):
+        if not (self.pays and trees and code.alone and len(code.sums) == len(code.rows)):
             return None
         _, layout = self._read(step, values)
         if not (layout and not layout.copies and (kernel := self.kernel(layout.kinds))):
@@ -445,7 +463,7 @@ class Kernels:
 
     def task(self, step: RegionStep, values: Sequence[Any]) -> KernelCall | None:
         """Return a call of the kernel for `values`; None if the region stays in NumPy."""
-        if not (self.worth and step.size):
+        if not (self.pays and step.size):
             return None
         arrays, layout = self._read(step, values, copies=True)
         if not (layout and (kernel := self.kernel(layout.kinds))):

@@ -14,13 +14,14 @@ from graphir.runtime.native.drivers.jobs import Job, job_of_calls, share
 from graphir.runtime.native.instruction_selection import is_reduced
 from graphir.runtime.program.blocks import Operand, Range, laid_out
 from graphir.runtime.program.cost_model import COST
-from graphir.runtime.program.memory import Lane, lookup
+from graphir.runtime.program.memory import Workspace, lookup
 from graphir.runtime.program.region_steps import RegionStep
 
 if TYPE_CHECKING:
     from graphir.runtime.native.engine import Compiled
     from graphir.runtime.native.kernels import Kernels
-    from graphir.runtime.program.region_steps import Partition, Taker, Work
+    from graphir.runtime.program.region_steps import Partition, Work
+    from graphir.runtime.program.rows import RowConsumer
     from graphir.runtime.program.steps import PlanRun, ScalarStep
 
     AnyStep: TypeAlias = RegionStep | ScalarStep
@@ -85,29 +86,33 @@ class KernelCall:
         self.threads = threads if threads > 1 else 0
         return self.kernels.cut(step, threads)
 
-    def work(self, outs: Sequence[Array], partition: Partition, takers: Sequence[Taker]) -> Work:
+    def work(
+        self, outs: Sequence[Array], partition: Partition, consumers: Sequence[RowConsumer]
+    ) -> Work:
         """Return the function by which a thread runs the kernel on its ranges."""
         (ranges, trees), step, code, kernel = partition, self.step, self.kernels.code, self.kernel
         count = len(ranges) if trees else step.size // step.length
         sums = {reduction: np.empty(count, code.sum_dtype(*reduction)) for reduction in code.sums}
-        lies = dict(zip(code.inputs, self.arrays, strict=True))
-        lies |= zip([code.bases[register] for register in code.outs.values()], outs, strict=True)
-        reads: list[tuple[Taker, int, Operand | None]] = []
-        for taker, (symbol, register) in zip(takers, code.rows, strict=True):
+        operands = dict(zip(code.inputs, self.arrays, strict=True))
+        operands |= zip(
+            [code.bases[register] for register in code.outs.values()], outs, strict=True
+        )
+        row_reads: list[tuple[RowConsumer, int, Operand | None]] = []
+        for consumer, (symbol, register) in zip(consumers, code.rows, strict=True):
             if is_reduced(symbol):
-                taker.expect(sums[register, symbol.op.name])
+                consumer.expect(sums[register, symbol.op.name])
                 continue
-            array, dtype = lies.get(code.bases[register]), code.dtypes[register]
+            array, dtype = operands.get(code.bases[register]), code.dtypes[register]
             operand_laid = (
                 None if array is None else laid_out(array.view(dtype), step.shape, step.longest)
             )
-            reads.append((taker, register, operand_laid))
+            row_reads.append((consumer, register, operand_laid))
         addresses = [_address(array) for array in (*self.arrays, *outs)]
         sum_addresses = [(_address(array), array.itemsize) for array in sums.values()]
         if self.has_threads:
             return self._share(addresses, sum_addresses, partition)
 
-        def work(lane: Lane, numbers: Iterator[int]) -> None:
+        def work(workspace: Workspace, numbers: Iterator[int]) -> None:
             record = (c_int64 * len(self.record))(*self.record)
             buffers: dict[int, Array] = {}
             for i in numbers:
@@ -124,8 +129,8 @@ class KernelCall:
                 bases += [base + leaf * size for base, size in sum_addresses]
                 record[: len(bases)] = bases
                 kernel.function(record, kernel.context, a, b)
-                for taker, register, operand in reads:
-                    taker.take(
+                for consumer, register, operand in row_reads:
+                    consumer.take(
                         i, a, b, operand.block(a, b) if operand else buffers[register][: b - a]
                     )
 
@@ -146,7 +151,7 @@ class KernelCall:
         rest = tuple(self.record[len(places) :])
         if not trees and (shared := self.kernels.shared(step)):
             record = np.array([*places, *rest], np.int64)
-            return lambda lane, numbers: share(kernel, record, step.size, shared)
+            return lambda workspace, numbers: share(kernel, record, step.size, shared)
         key = kernel, step.shape, len(ranges), self.threads, rest
 
         def bind() -> Job:
@@ -159,7 +164,7 @@ class KernelCall:
 
         job = lookup(self.kernels.jobs, key, bind, COST.KEPT_PLANS)
         assert job
-        return lambda lane, numbers: job.run(places)
+        return lambda workspace, numbers: job.run(places)
 
 
 def job_of_leaves(

@@ -44,18 +44,6 @@ Kind: TypeAlias = int | ShortAxis | None
 """The kind of an input: its stride along rows in elements if that is small, or its short axis;
 else None."""
 
-KINDS = {1: range(-8, 9), 2: range(-8, 9), 4: range(-4, 5)}
-"""The strides in elements that are kinds of their own, by the bytes of an element.
-
-For 30,000 elements, a sum with a strided operand takes by shuffles, and by loads of each element:
-1.0 and 4.8 microseconds (uint8, stride 3), 1.5 and 4.9 (uint8, stride 8), 1.5 and 5.0 (int16,
-stride 3), 2.9 and 5.5 (int16, stride 8), 3.0 and 4.6 (float32, stride 3), 4.1 and 5.1 (float32,
-stride 4). Above that, and for float64 from stride 3 on, shuffles save nothing.
-"""
-
-OTHER_KINDS = range(-1, 3)
-"""The strides that are kinds for elements of other sizes."""
-
 _WHOLE = (np.power, np.arctan2, np.hypot, np.logaddexp)
 """The ufuncs whose results depend on strides: see graphir.semantics.kernels.whole."""
 

@@ -14,8 +14,14 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir.runtime.native.region_writer import KINDS, OTHER_KINDS, Kind, ShortAxis
-from graphir.runtime.program.cost_model import COST, KEPT_LAYOUTS, NATIVE_VECTOR
+from graphir.runtime.native.region_writer import Kind, ShortAxis
+from graphir.runtime.program.cost_model import (
+    COST,
+    KEPT_LAYOUTS,
+    NATIVE_VECTOR,
+    OTHER_STRIDE_KINDS,
+    STRIDE_KINDS,
+)
 
 Array: TypeAlias = NDArray[Any]
 Shape: TypeAlias = tuple[int, ...]
@@ -202,7 +208,8 @@ def _kind(inner: int, stride: int, own: Shape, _: Shape, size: int) -> Kind:
     if inner == 1:
         return 1 if own else 0  # the same kernel serves rows of more elements
     count = stride // size
-    return count if stride == count * size and count in KINDS.get(size, OTHER_KINDS) else None
+    is_kind = count in STRIDE_KINDS.get(size, OTHER_STRIDE_KINDS)
+    return count if stride == count * size and is_kind else None
 
 
 def _period(shape: Shape, own: Shape, longest: int) -> int:

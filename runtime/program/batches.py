@@ -15,7 +15,7 @@ import itertools
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,15 +25,18 @@ from graphir.decorators import lazy
 from graphir.runtime.program.blocks import in_order, share, strided
 from graphir.runtime.program.codegen.straight import alone
 from graphir.runtime.program.cost_model import COST, LINE
-from graphir.runtime.program.memory import Lane, Need, ScratchView, lookup
+from graphir.runtime.program.memory import Need, ScratchView, Workspace, lookup
 from graphir.runtime.program.phases import FusedStep
 from graphir.runtime.program.region_steps import RegionStep
 from graphir.runtime.program.steps import CallStep, LayoutStep, PlanRun, PlanStep
-from graphir.runtime.program.tier import Product, ProductOperand, RowKernel, RowOperand, SharedJob
+from graphir.runtime.program.tier import Product, ProductOperand, RowKernel, RowOperand
 from graphir.runtime.results import REFUSAL_ERRORS, refused
 from graphir.semantics import matrix_products as products
 from graphir.semantics.evaluation import contiguous
 from graphir.semantics.matrix_products import Layout
+
+if TYPE_CHECKING:
+    from graphir.runtime.native.drivers.jobs import Job
 
 Array: TypeAlias = NDArray[Any]
 Storage: TypeAlias = "np.dtype[Any]"
@@ -265,22 +268,29 @@ class BatchStep(FusedStep[Member]):
         if run.progress is None and self._share(values):
             return
         for region in self._regions:  # each part costs Python the time of a step, or more
-            if region.native and not region.native.worth:
-                region.native.spend(COST.STEP * self.blocks)
+            if region.native and not region.native.pays:
+                region.native.charge(COST.STEP * self.blocks)
 
-        def work(lane: Lane, numbers: Iterator[int]) -> None:
-            own = PlanRun(values.copy(), lane, run.memory, {})
+        def work(workspace: Workspace, numbers: Iterator[int]) -> None:
+            own = PlanRun(values.copy(), workspace, run.memory, {})
             for number in numbers:
                 part = self.parts[number]
                 self._run_part(own, part, values, results)
 
-        share(self.blocks, work, self.threads, run.lane, run.memory.free, run.progress and run.tell)
+        share(
+            self.blocks,
+            work,
+            self.threads,
+            run.workspace,
+            run.memory.free,
+            run.progress and run.tell,
+        )
 
     # -- machine code
 
     def _share(self, values: Sequence[Any]) -> bool:
         """Run all members in machine code without Python; return whether all have machine code."""
-        if not self.is_sequential or not all(region.native.worth for region in self._regions):
+        if not self.is_sequential or not all(region.native.pays for region in self._regions):
             return False
         arrays = [values[cell] for cell in self.reads]
         if not all(array.flags.aligned for array in arrays):
@@ -305,7 +315,7 @@ class BatchStep(FusedStep[Member]):
         is_small = sum(self._rows.values()) <= COST.NATIVE_LONG_ROWS and not self.is_serial
         return is_small and bool(self._regions) and all(region.native for region in self._regions)
 
-    def job(self, values: Sequence[Any]) -> SharedJob | None:
+    def job(self, values: Sequence[Any]) -> Job | None:
         """Return all members in machine code, on a few small matrices at a time.
 
         A value that is None has C order. The answer is None without kernels, for large matrices,
@@ -381,7 +391,7 @@ class BatchStep(FusedStep[Member]):
                 array = array.copy("C")
             own.values[cell] = array
         targets = {cell: array[part] for cell, array in results.items()}
-        views = own.lane.views(body.need)
+        views = own.workspace.views(body.need)
         own.targets = targets | {cell: views[k] for cell, k in body.memory.items()}
         for step in body.steps:
             step.run(own)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from graphir import ExecutionError
 from graphir.runtime.program.cost_model import COST
-from graphir.runtime.program.memory import Lane, take
+from graphir.runtime.program.memory import Workspace, take
 from graphir.runtime.workers import run_aside
 
 Array: TypeAlias = NDArray[Any]
@@ -242,21 +242,21 @@ class _Helpers:
 
 def share(
     count: int,
-    work: Callable[[Lane, Iterator[int]], None],
+    work: Callable[[Workspace, Iterator[int]], None],
     threads: int,
-    lane: Lane,
-    free: list[Lane],
+    workspace: Workspace,
+    free: list[Workspace],
     progress: Callable[[int], None] | None = None,
 ) -> None:
     """Run `work` on the numbers below `count`, in this thread and in up to `threads` - 1 helpers.
 
-    This thread uses `lane`; each helper takes a lane from `free`. Each thread repeatedly takes the
-    next number. An exception in a thread stops the other threads; `share` raises it once all of
+    This thread uses `workspace`; each helper takes one from `free`. Each thread repeatedly takes
+    the next number. An exception in a thread stops the other threads; `share` raises it once all of
     them are done. This thread calls `progress` with the count of numbers taken so far, except with
     `count` itself.
     """
     if min(threads, count) <= 1 and progress is None:
-        work(lane, iter(range(count)))
+        work(workspace, iter(range(count)))
         return
     left = itertools.count()
     errors: list[BaseException] = []
@@ -280,7 +280,7 @@ def share(
 
     helpers = _Helpers(helper, min(threads, count) - 1)
     try:
-        work(lane, numbers(progress))
+        work(workspace, numbers(progress))
     except BaseException as error:
         errors.insert(0, error)
     finally:

@@ -23,14 +23,14 @@ from graphir.ir.liveness import dim_names
 from graphir.passes.rewriter import bodies_of
 from graphir.runtime.program.codegen.scalars import Statements, inline_scan, inline_while_loop
 from graphir.runtime.program.cost_model import COST
-from graphir.runtime.program.memory import Lane, take
+from graphir.runtime.program.memory import Workspace, take
 from graphir.runtime.program.steps import CallStep, shape_of
-from graphir.runtime.program.tier import CompiledLoop
 from graphir.runtime.results import REFUSAL_ERRORS, refused
 from graphir.semantics.control_flow import ControlCall
 from graphir.semantics.evaluation import contiguous
 
 if TYPE_CHECKING:
+    from graphir.runtime.native.scalar_loops.scalar_loop import ScalarLoop
     from graphir.runtime.program.program import Program
 
 Values: TypeAlias = Sequence[Any]
@@ -40,7 +40,7 @@ class ControlStep(CallStep):
     """A call of an op of control flow, whose value is a tuple, or of `part`.
 
     `bodies` are the programs of the graphs among the op's attributes, each bound to sizes. `free`
-    are the free lanes of the program. `loop` is the op in the tier, as a loop over scalars.
+    are the free workspaces of the program. `loop` is the op in the tier, as a loop over scalars.
     """
 
     def __init__(
@@ -49,8 +49,8 @@ class ControlStep(CallStep):
         cells: Mapping[int, int],
         sizes: dict[str, int],
         bodies: Sequence[BoundBody],
-        free: list[Lane],
-        loop: CompiledLoop | None = None,
+        free: list[Workspace],
+        loop: ScalarLoop | None = None,
     ) -> None:
         self.symbol, self._sizes = symbol, sizes
         self.reads = [cells[arg.index] for arg in symbol.args]
@@ -108,12 +108,13 @@ class ControlStep(CallStep):
         statements = [statement for statement in bodies if statement]
         if not (is_loop or op is ops.control.cond) or len(statements) < len(bodies):
             return None
-        count = sum(len(statement.lines) for statement in statements)
         is_scalar = all(
             type(part) is TensorType and not part.rank for part in self.symbol.type.parts
         )
-        needs_lane = any("lane" in line for statement in statements for line in statement.lines)
-        return statements if is_scalar and not needs_lane and count <= COST.INLINED_LINES else None
+        lines = [line for statement in statements for line in statement.lines]
+        needs_scratch = any("workspace" in line for line in lines)
+        is_short = len(lines) <= COST.INLINED_LINES
+        return statements if is_scalar and is_short and not needs_scratch else None
 
     def _call_results(self, *operands: Any) -> tuple[Any, ...]:
         """Return the results of a `call` whose sizes are bound."""
@@ -130,22 +131,22 @@ class ControlStep(CallStep):
             raise refused(error, self.symbol) from None
 
     def _results(self, *operands: Any) -> tuple[Any, ...]:
-        symbol, lane = self.symbol, take(self._free)
+        symbol, workspace = self.symbol, take(self._free)
         values = _unboxed(operands) if self._bodies else list(operands)
         call = self._call()
         results: Sequence[Any]
         try:
             if symbol.op is ops.control.while_loop:
-                results = self._while_loop(call, values, lane)
+                results = self._while_loop(call, values, workspace)
             elif symbol.op is ops.control.scan:
-                results = self._scan(call, values, lane)
+                results = self._scan(call, values, workspace)
             else:
-                functions = [body.on(lane) for body in self._bodies]
+                functions = [body.on(workspace) for body in self._bodies]
                 results = call._replace(bodies=functions)(values)
         except REFUSAL_ERRORS as error:
             raise refused(error, symbol) from None
         finally:
-            self._free.append(lane)
+            self._free.append(workspace)
         return tuple([np.asarray(x) if _is_scalar(x) else x for x in results])
 
     def _native(self, values: Values, length: int | None = None) -> Values | None:
@@ -163,12 +164,12 @@ class ControlStep(CallStep):
             values[place] = np.array(values[place], order="C")
         return values
 
-    def _while_loop(self, call: ControlCall, values: list[Any], lane: Lane) -> Values:
+    def _while_loop(self, call: ControlCall, values: list[Any], workspace: Workspace) -> Values:
         results = self._native(values)
         if results is not None:
             return results
         condition, body = self._bodies
-        runs = [body.on(lane) for body in self._bodies]
+        runs = [body.on(workspace) for body in self._bodies]
         values, count = self._owned(values), len(call.types)
         captured = values[count:]
         while True:
@@ -177,7 +178,7 @@ class ControlStep(CallStep):
             run = self._inline_iterations(write) if iterations else None
             if run:
                 start = perf_counter_ns()
-                carries, ends = run(lane, iterations, *values)
+                carries, ends = run(workspace, iterations, *values)
                 if ends:
                     return carries
                 values = [*carries, *captured]
@@ -188,14 +189,14 @@ class ControlStep(CallStep):
                 return values[:count]
             values = [*runs[1](values), *captured]
 
-    def _scan(self, call: ControlCall, operands: list[Any], lane: Lane) -> Values:
+    def _scan(self, call: ControlCall, operands: list[Any], workspace: Workspace) -> Values:
         attrs, (body,) = call.attrs, self._bodies
         carries, end = attrs["carries"], attrs["carries"] + attrs["scanned"]
         length = call.length(operands)
         results = self._native(operands, length)
         if results is not None:
             return results
-        operands, run = self._owned(operands), body.on(lane)
+        operands, run = self._owned(operands), body.on(workspace)
         rows, captured = [*map(contiguous, operands[carries:end])], operands[end:]
         values: Values = operands[:carries]
         places = range(length)[::-1] if attrs["reverse"] else range(length)
@@ -208,7 +209,7 @@ class ControlStep(CallStep):
             if function:
                 start = perf_counter_ns()
                 part = places[number : number + iterations]
-                values = function(lane, part, rows, stacked, *values, *captured)
+                values = function(workspace, part, rows, stacked, *values, *captured)
                 number += iterations
                 rest = slice(None, length - number) if attrs["reverse"] else slice(number, None)
                 values = [*values, *[x[rest] for x in rows], *captured]
@@ -251,7 +252,7 @@ class ControlStep(CallStep):
         for body in self._bodies:
             body.count(iterations)
         if self.loop:
-            self.loop.spend(perf_counter_ns() - start)
+            self.loop.charge(perf_counter_ns() - start)
         return self._native(values, length)
 
 
@@ -284,8 +285,8 @@ class BoundBody:
         if self._plan:
             self._plan.left -= iterations
 
-    def on(self, lane: Lane) -> Callable[[Values], Values]:
-        """Return the function of operands that runs the program with a lane.
+    def on(self, workspace: Workspace) -> Callable[[Values], Values]:
+        """Return the function of operands that runs the program with a workspace.
 
         Operands have the right types; 0-d values come and go as NumPy scalars. Outputs may share
         memory with operands and with each other.
@@ -293,9 +294,9 @@ class BoundBody:
         plan, program = self._plan, self._program
         if plan is None and program.late_runs:
             runs = program.late_runs
-            return lambda values: _unboxed(runs.outputs(lane, values, self._sizes))
+            return lambda values: _unboxed(runs.outputs(workspace, values, self._sizes))
         assert plan is not None
-        return partial(program.outputs_of, plan, lane)
+        return partial(program.outputs_of, plan, workspace)
 
 
 def carries_of(symbol: Symbol) -> Sequence[int]:

@@ -33,10 +33,56 @@ NATIVE_STACK: Final = 80 << 10
 """The most bytes of stack for values between NumPy's inner loops: native, W2."""
 
 LINE: Final = 64
-"""The bytes of a line of the cache, and of a vector."""
+"""The bytes of a line of the cache, and of a vector: native, --threads 2."""
 
 PAGE: Final = 4096
-"""The bytes between what two threads write: a core fetches lines ahead within a page."""
+"""The bytes between what two threads write, since a core fetches lines ahead within a page: native,
+--threads 2."""
+
+POLL_SECONDS: Final = 50e-6
+"""Seconds for which a worker of machine code polls for a job: whole_programs, relu_layers."""
+
+WAIT_MICROSECONDS: Final = 20_000
+"""Microseconds for which it waits after that, before its thread ends: whole_programs, relu_layers.
+"""
+
+WORKERS: Final = 63
+"""The largest number of workers of a process, one less than the threads of a machine of 64 cores:
+native, --threads 2."""
+
+STRIDE_KINDS: Final = {1: range(-8, 9), 2: range(-8, 9), 4: range(-4, 5)}
+"""The strides in elements for which machine code is specialized, by the bytes of an element:
+native, the grids.
+
+For 30,000 elements, a sum with a strided operand takes by shuffles, and by loads of each element:
+1.0 and 4.8 microseconds (uint8, stride 3), 1.5 and 4.9 (uint8, stride 8), 1.5 and 5.0 (int16,
+stride 3), 2.9 and 5.5 (int16, stride 8), 3.0 and 4.6 (float32, stride 3), 4.1 and 5.1 (float32,
+stride 4). Above that, and for float64 from stride 3 on, shuffles save nothing.
+"""
+
+OTHER_STRIDE_KINDS: Final = range(-1, 3)
+"""The same for elements of other sizes: native, the grids."""
+
+POLL_SECONDS: Final = 50e-6
+"""Seconds for which an idle thread of machine code polls: calls that follow at once get its help
+without a system call: kernels, whole_programs, W1 to W10."""
+
+WAIT_MICROSECONDS: Final = 20_000
+"""Microseconds for which an idle thread then waits for a lock, before it ends: whole_programs."""
+
+WORKERS: Final = 63
+"""The largest number of threads of machine code besides the caller: whole_programs."""
+
+STRIDE_KINDS: Final = {1: range(-8, 9), 2: range(-8, 9), 4: range(-4, 5)}
+"""The strides in elements for which a kernel shuffles loaded elements, by the bytes of an element.
+
+For 30,000 elements, a sum with a strided operand takes by shuffles, and by loads of each element:
+1.0 and 4.8 microseconds (uint8, stride 3), 1.5 and 4.9 (uint8, stride 8), 1.5 and 5.0 (int16,
+stride 3), 2.9 and 5.5 (int16, stride 8), 3.0 and 4.6 (float32, stride 3), 4.1 and 5.1 (float32,
+stride 4). Above that, and for float64 from stride 3 on, shuffles save nothing: kernels, strides."""
+
+OTHER_STRIDE_KINDS: Final = range(-1, 3)
+"""The same for elements of other sizes."""
 
 KEPT_LAYOUTS: Final = 1024
 """The most layouts of operands in the cache: native, the grids."""
@@ -153,14 +199,16 @@ class CostModel:
     standardized_columns."""
 
     ACCUMULATION_STEP: Rate = 0.2
-    """Nanoseconds per element of a cumulative sum or product in machine code, of many lines."""
+    """Nanoseconds per element of a cumulative sum or product in machine code, of many lines:
+    thresholds."""
 
     COLUMN_ELEMENTS: Elements = 1 << 14
     """The least elements of a reduction of outer axes in machine code of its own, since its call
     costs 10 microseconds more than NumPy's: whole_programs, column_moments."""
 
     COLUMN_BLOCK: Bytes = 1 << 15
-    """The most bytes of scratch memory of a block of rows whose columns machine code reduces."""
+    """The most bytes of scratch memory of a block of rows whose columns machine code reduces:
+    thresholds."""
 
     # -- blocks
 
@@ -274,11 +322,11 @@ class CostModel:
 
     HOISTED_GROWTH: Rate = 8
     """The most bytes of a value that follows from constants alone, for each byte of its operands,
-    that a program keeps from planning. A cast of int8 to float64 has eight."""
+    that a program keeps from planning: thresholds. A cast of int8 to float64 has eight."""
 
     HOISTED_BYTES: Bytes = 1 << 28
-    """The most bytes of all these values, such as weights that a model has quantized: memory that
-    a call would read anyway."""
+    """The most bytes of all these values, such as weights that a model has quantized; memory that
+    a call would read anyway: thresholds."""
 
     COPIED_RUNS: Count = 16
     """The most runs of rows of which the copy of an updated array is made: updates, thomas_rows."""
@@ -292,8 +340,8 @@ class CostModel:
     call of a kernel costs more than the Python expressions: updates, thomas."""
 
     SCALARS: Count = 8
-    """The fewest 0-d values of a region that become machine code in such a plan too: the scale and
-    the zero point of a dynamic quantization are twelve."""
+    """The fewest 0-d values of a region that become machine code in such a plan too, since the
+    scale and the zero point of a dynamic quantization are twelve: thresholds."""
 
     SCALAR_BODY: Count = 16
     """The fewest 0-d values of a region in a graph of control flow that become machine code. The
@@ -347,21 +395,22 @@ class CostModel:
     eliminate."""
 
     FIRST_LOOKS: Count = 2
-    """The looks of a plan after which its price is the least of two calls at least."""
+    """The looks of a plan after which its price is the least of two calls at least: thresholds."""
 
     SEQUENCE_TRIES: Count = 200
     """The looks for a sequence of regions that have earned machine code, by which the background
-    has usually compiled their kernels."""
+    has usually compiled their kernels: thresholds."""
 
     RARE_TRIES: Count = 32
-    """How many looks after those there is another one."""
+    """How many looks after those there is another one: thresholds."""
 
     STEPWISE: Nanoseconds = 50_000
     """Nanoseconds of a call in NumPy above which machine code pays even step by step; steps take
     any strides: native, the grids."""
 
     STEPWISE_CALLS: Count = 4
-    """The calls step by step after which the least time of one counts, not an estimate."""
+    """The calls step by step after which the least time of one counts, not an estimate:
+    thresholds."""
 
     STEP: Nanoseconds = 20_000
     """Nanoseconds that each further step costs when a plan runs step by step: updates,
@@ -380,19 +429,21 @@ class CostModel:
     native, the grids."""
 
     SLICED_ELEMENTS: Elements = 1 << 11
-    """The least elements of a value whose slices are computed from slices of its operands. NumPy
-    takes a fraction of a microsecond for each slice of an operand, and as much for a smaller
-    value."""
+    """The least elements of a value whose slices are computed from slices of its operands:
+    thresholds. NumPy takes a fraction of a microsecond for each slice of an operand, and as much
+    for a smaller value: without the threshold, 64 elements take 1.26 of the time, 1,024 take
+    1.07."""
 
     SLICED_LOADS: Rate = 2
-    """The most bytes of operands for a byte of such a value if its slices are strided. With two
-    float32 operands of points in a plane, slices of operands take 0.7 to 1.1 of the time that
-    slices of the result take; with four, 1.0 to 1.5."""
+    """The most bytes of operands for a byte of such a value if its slices are strided: thresholds.
+    With two float32 operands of points in a plane, slices of operands take 0.7 to 1.1 of the time
+    that slices of the result take; with four, 1.0 to 1.5."""
 
     OVERLAPPING_CASTS: Count = 9
     """The most slices that hold an element of an array that is cast to a wider dtype, if each slice
-    is cast by itself. Blurs of 3, 5 and 9 neighbours in 1,024 by 1,024 uint8 as float32 then take
-    0.61, 0.71 and 0.99 of the time that they take from one cast, and 0.5 for 2,048 by 2,048."""
+    is cast by itself: thresholds. Blurs of 3, 5 and 9 neighbours in 1,024 by 1,024 uint8 as float32
+    then take 0.61, 0.71 and 0.99 of the time that they take from one cast, and 0.5 for 2,048 by
+    2,048."""
 
     SHORT_AXIS: Count = 8
     """The most elements of a last axis that becomes part of a row in machine code although operands
@@ -421,7 +472,7 @@ class CostModel:
     scratch memory of several sizes in turn: whole_programs, relu_layers."""
 
     KEPT_VIEWS: Count = 1024
-    """The most needs for which a lane keeps views of its scratch memory: execution, W10."""
+    """The most needs for which a workspace keeps views of its scratch memory: execution, W10."""
 
     KEPT_WALKS: Count = 8
     """The most lanes, or sizes of blocks, for which a long region keeps its bound calls: compile,

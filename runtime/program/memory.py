@@ -152,7 +152,7 @@ class ScratchView(NamedTuple):
 class Need:
     """The views of scratch memory that a block or function needs.
 
-    A lane uses the object itself, compared by identity, as the key of its cache of views.
+    A workspace uses the object itself, compared by identity, as the key of its cache of views.
     """
 
     def __init__(self, views: Iterable[ScratchView]) -> None:
@@ -168,7 +168,7 @@ class Need:
         return sum(slots.values())
 
 
-class Lane:
+class Workspace:
     """The working state of one thread at a time: scratch memory, and a context without warnings.
 
     NumPy keeps its error state in a context variable. `run` calls a function in a context in which
@@ -208,12 +208,12 @@ def _ignore() -> None:
     np.seterr(all="ignore")
 
 
-def take(free: list[Lane]) -> Lane:
-    """Take a lane from a list of free lanes, or make a lane; the user appends it back later."""
+def take(free: list[Workspace]) -> Workspace:
+    """Take a free workspace, or make one; the user appends it to the list later."""
     try:
         return free.pop()
     except IndexError:
-        return Lane()
+        return Workspace()
 
 
 Key = TypeVar("Key")
@@ -299,13 +299,13 @@ class Recycler:
 
 
 class ProgramMemory:
-    """The memory of a program, or of several: free lanes of threads, and large results for reuse.
+    """The memory of a program, or of several: free workspaces, and large results for reuse.
 
     The list `free` and the recycler change by atomic operations alone, so threads may share them.
     """
 
     def __init__(self) -> None:
-        self.free: list[Lane] = []
+        self.free: list[Workspace] = []
         self.recycler = Recycler()
 
 

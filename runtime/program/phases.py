@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import accumulate, groupby
 from time import perf_counter_ns
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ from graphir.runtime.program.blocks import (
     share,
 )
 from graphir.runtime.program.cost_model import COST, LINE, NATIVE_SIDE
-from graphir.runtime.program.memory import Lane, Need, ScratchView, lookup
+from graphir.runtime.program.memory import Need, ScratchView, Workspace, lookup
 from graphir.runtime.program.region_steps import (
     RegionStep,
     contiguous_slots,
@@ -37,8 +37,12 @@ from graphir.runtime.program.region_steps import (
 )
 from graphir.runtime.program.rows import Rows
 from graphir.runtime.program.steps import CallStep, PlanRun, PlanStep
-from graphir.runtime.program.tier import PlacedRegion, RowKernel, RowOperand, SharedJob
+from graphir.runtime.program.tier import RowKernel, RowOperand
 from graphir.semantics.evaluation import contiguous
+
+if TYPE_CHECKING:
+    from graphir.runtime.native.drivers.jobs import Job
+    from graphir.runtime.native.drivers.row_phases import PlacedKernel
 
 Array: TypeAlias = NDArray[Any]
 Buffers: TypeAlias = dict[int, Array]
@@ -46,7 +50,7 @@ Buffers: TypeAlias = dict[int, Array]
 
 Member = TypeVar("Member", bound=RegionStep | CallStep)
 
-Phase: TypeAlias = Callable[[Lane, int, int], None]
+Phase: TypeAlias = Callable[[Workspace, int, int], None]
 """A phase of one thread, as a function of a range of rows."""
 
 
@@ -102,7 +106,7 @@ class FusedStep(PlanStep, Generic[Member]):
         self.reads = list(dict.fromkeys([cell for cell in reads if cell not in inside]))
         self._inner = [cell for cell in writes if cell not in results]
         self._keys = [*self._inner, *self.results, *self.reads]
-        self._jobs: dict[Any, SharedJob] = {}
+        self._jobs: dict[Any, Job] = {}
 
     @property
     def has_native_threads(self) -> bool:
@@ -193,7 +197,7 @@ class PhasesStep(FusedStep[RegionStep]):
         ranges = -(-count // (COST.RANGES_PER_THREAD * threads))
         blocks = Uniform(count, max(block_rows, ranges) if native else block_rows)
 
-        def work(lane: Lane, numbers: Iterator[int]) -> None:
+        def work(workspace: Workspace, numbers: Iterator[int]) -> None:
             buffers: Buffers = {
                 cell: np.empty(block_rows * self.row(cell), dtype)
                 for cell, (_, dtype) in self.writes.items()
@@ -202,19 +206,19 @@ class PhasesStep(FusedStep[RegionStep]):
             phases = [*self._phases(kernels, run, buffers, block_rows)]
             for i in numbers:
                 for phase in phases:
-                    phase(lane, *blocks[i])
+                    phase(workspace, *blocks[i])
 
         def report_blocks(number: int) -> None:
             run.tell(number * self.blocks // len(blocks))
 
         tell = report_blocks if run.progress else None
-        share(len(blocks), work, threads, run.lane, run.memory.free, tell)
+        share(len(blocks), work, threads, run.workspace, run.memory.free, tell)
         took = perf_counter_ns() - start
         # A small phase in NumPy slows the others down, so the phases without code share all time.
         both = zip(self.members, kernels, strict=True)
         waiting = [member for member, kernel in both if member.native and not kernel]
         for member in waiting:
-            member.native.spend(took / len(waiting))
+            member.native.charge(took / len(waiting))
 
     def row(self, cell: int) -> int:
         """Return the number of elements of a result for each row."""
@@ -236,7 +240,7 @@ class PhasesStep(FusedStep[RegionStep]):
             compute = self.members[0].native.together(both, block_rows).placed(addresses)
             yield lambda _, first, end, compute=compute: compute(first, end)
 
-    def _filled(self, kernel: PlacedRegion, run: PlanRun, inner: Sequence[int]) -> RowKernel:
+    def _filled(self, kernel: PlacedKernel, run: PlanRun, inner: Sequence[int]) -> RowKernel:
         """Return a kernel with its outer addresses; `inner` are the cells of scratch memory."""
         record = [*kernel.record]
         operands: list[RowOperand] = []
@@ -253,13 +257,13 @@ class PhasesStep(FusedStep[RegionStep]):
 
     def _share(self, run: PlanRun) -> bool:
         """Run all phases in machine code without Python; return whether all have machine code."""
-        if not all(member.native and member.native.worth for member in self.members):
+        if not all(member.native and member.native.pays for member in self.members):
             return False
         size = math.prod(self.shape)
         arrays = {cell: aligned(run.values[cell], size) for cell in self.reads}
         key = tuple([array.strides for array in arrays.values()])
 
-        def make() -> SharedJob | None:
+        def make() -> Job | None:
             return self.job([arrays.get(cell, value) for cell, value in enumerate(run.values)])
 
         job = lookup(self._jobs, key, make, COST.KEPT_WALKS)
@@ -269,7 +273,7 @@ class PhasesStep(FusedStep[RegionStep]):
         job.run([*[0] * len(self._inner), *outer, *[x.ctypes.data for x in arrays.values()]])
         return True
 
-    def job(self, values: Sequence[Any]) -> SharedJob | None:
+    def job(self, values: Sequence[Any]) -> Job | None:
         """Return the phases in machine code for operands of some strides; None without kernels."""
         values = self._layouts(values)
         kernels: list[RowKernel] = []
@@ -291,7 +295,7 @@ class PhasesStep(FusedStep[RegionStep]):
         row = self.row(cell) * self.writes[cell][1].itemsize if cell in self._inner else 0
         return RowOperand(place, self._keys.index(cell), 0, row)
 
-    def _kernels(self, run: PlanRun) -> list[PlacedRegion | None]:
+    def _kernels(self, run: PlanRun) -> list[PlacedKernel | None]:
         """Return the kernels of the regions, or None for those that have none yet."""
         is_any_native = any(member.native for member in self.members)
         values = self._layouts(run.values) if is_any_native else []
@@ -345,7 +349,7 @@ class _NumpyPhase:
             for k, index, dtype in step.outs
             for cell_inside in [step.writes[index][0] in buffers]
         ]
-        self.takers = [
+        self.consumers = [
             (
                 rows.place,
                 Rows(
@@ -392,14 +396,14 @@ class _NumpyPhase:
         is_whole = slot in contiguous_slots(self.step) and elements != self.each
         return _Operand(slot, operand, elements, cell in buffers, is_whole)
 
-    def __call__(self, lane: Lane, first: int, end: int) -> None:
+    def __call__(self, workspace: Workspace, first: int, end: int) -> None:
         """Compute the rows `first` to `end`."""
         n, each, step = end - first, self.each, self.step
         args: list[Any] = [None] * len(step.body.slots)
         if n not in self.needs:
             views = [ScratchView(slot, dtype, (n, each)) for _, slot, dtype in step.scratch]
             self.needs[n] = Need(views)
-        for (k, _, _), view in zip(step.scratch, lane.views(self.needs[n]), strict=True):
+        for (k, _, _), view in zip(step.scratch, workspace.views(self.needs[n]), strict=True):
             args[k] = view
         for k, operand, elements, inside, is_whole in self.operands:
             start = 0 if inside else first
@@ -413,6 +417,6 @@ class _NumpyPhase:
             start = 0 if inside else first * each
             args[k] = array[start : start + n * each].reshape(n, each)
         step.body.function(*args)
-        for place, taker, inside in self.takers:
+        for place, consumer, inside in self.consumers:
             start = 0 if inside else first
-            taker.take(0, start * each, (start + n) * each, args[place])
+            consumer.take(0, start * each, (start + n) * each, args[place])

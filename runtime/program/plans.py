@@ -36,7 +36,7 @@ from graphir.runtime.program.wavefronts import WavefrontStep
 from graphir.runtime.results import require_declared
 
 if TYPE_CHECKING:
-    from graphir.runtime.program.memory import Lane
+    from graphir.runtime.program.memory import Workspace
     from graphir.runtime.program.program import Program
 
 
@@ -238,7 +238,7 @@ class LateRuns:
 
     def outputs(
         self,
-        lane: Lane,
+        workspace: Workspace,
         inputs: Sequence[Any],
         sizes: Mapping[str, int],
         progress: Callable[[int, int], None] | None = None,
@@ -249,11 +249,11 @@ class LateRuns:
         plan = None if progress else self._plans.get(key)
         if plan is not None:
             try:
-                return program.outputs_by(plan, lane, inputs)
+                return program.outputs_by(plan, workspace, inputs)
             except ExecutionError:  # other sizes, or an error that the steps raise too
                 self._plans.pop(key, None)
         values, sizes = program.schedule.values(inputs), dict(sizes)
-        run = PlanRun(values, lane, program.memory, {})
+        run = PlanRun(values, workspace, program.memory, {})
         for number, part in enumerate(program.steps):
             self._step(number, part, sizes).run(run)
             if progress:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import copy_context
 from functools import partial
 from time import perf_counter_ns
-from typing import Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 from weakref import WeakMethod
 
 import numpy as np
@@ -32,8 +32,8 @@ from graphir.runtime.program.control import BoundBody, ControlStep, carries_of
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.cutting import Call, Region
 from graphir.runtime.program.memory import (
-    Lane,
     ProgramMemory,
+    Workspace,
     check_outputs,
     take,
     writable_at_once,
@@ -44,9 +44,13 @@ from graphir.runtime.program.region_steps import RegionStep
 from graphir.runtime.program.report import MachineCode, Profile, explain, machine_code, profile
 from graphir.runtime.program.schedule import RegionCodes, Schedule, signature
 from graphir.runtime.program.steps import CallStep, PlanRun, ScalarStep, shape_of
-from graphir.runtime.program.tier import CompiledLoop, CompiledRegion, Mode, tier
+from graphir.runtime.program.tier import Mode, tier
 from graphir.runtime.program.tier_up import TierUp
 from graphir.runtime.results import Out, owned, require_outputs
+
+if TYPE_CHECKING:
+    from graphir.runtime.native.kernels import Kernels
+    from graphir.runtime.native.scalar_loops.scalar_loop import ScalarLoop
 
 Progress: TypeAlias = Callable[[int, int], None]
 
@@ -92,7 +96,7 @@ class Program:
         self.memory = memory or (outer.memory if outer else ProgramMemory())
         self._outer = outer
         self._plans: dict[Any, tuple[Plan, bool]] = {}
-        self._loops: dict[int, CompiledLoop] = {}
+        self._loops: dict[int, ScalarLoop] = {}
         self._body_programs: dict[Graph, Program] = {}
         self._single = len(self.schedule.exit) == 1
         self._recent: Plan | None = None
@@ -126,11 +130,11 @@ class Program:
                 outputs = self.attempt(*inputs)
             if outputs is not None:
                 return outputs
-        lane = take(self.memory.free)
+        workspace = take(self.memory.free)
         try:
-            return lane.run(self._run, lane, inputs, keywords, out, None)
+            return workspace.run(self._run, workspace, inputs, keywords, out, None)
         finally:
-            self.memory.free.append(lane)
+            self.memory.free.append(workspace)
 
     def attempt(self, *inputs: Any) -> Any:
         """Return the outputs by the Python function of the plan of the last call, without errors.
@@ -141,15 +145,15 @@ class Program:
         if recent is None or recent.left <= 0 or recent.straight is None:
             return None
         try:
-            lane = free.pop()
+            workspace = free.pop()
         except IndexError:
-            lane = Lane()
+            workspace = Workspace()
         try:
-            outputs = lane.run(recent.straight.function, lane, *inputs)
+            outputs = workspace.run(recent.straight.function, workspace, *inputs)
         except MemoryError:  # the steps, one by one, name the op
             outputs = None
         finally:
-            free.append(lane)
+            free.append(workspace)
         if outputs is None:
             return None
         recent.left -= 1
@@ -161,10 +165,10 @@ class Program:
         The program calls `progress(done, total)` with the number of finished blocks and the number
         of all blocks, in the context of the caller.
         """
-        lane = Lane()
+        workspace = Workspace()
         outside = copy_context()
         tell = partial(outside.run, progress)
-        return lane.run(self._run, lane, inputs, keywords, out, tell)
+        return workspace.run(self._run, workspace, inputs, keywords, out, tell)
 
     def _run(self, *settings: Any) -> Any:
         """Run as `_outputs` does; any MemoryError is an ExecutionError too."""
@@ -175,7 +179,7 @@ class Program:
 
     def _outputs(
         self,
-        lane: Lane,
+        workspace: Workspace,
         inputs: Sequence[Any],
         keywords: Mapping[str, Any],
         out: Any,
@@ -184,7 +188,7 @@ class Program:
         dtypes = [symbol.dtype for symbol in self.lowered.outputs]
         if self.late_runs:
             bound, sizes = bind(self.graph, inputs, keywords)
-            outputs = self.late_runs.outputs(lane, self.schedule.load(bound), sizes, progress)
+            outputs = self.late_runs.outputs(workspace, self.schedule.load(bound), sizes, progress)
             shapes = [x.shape for x in outputs]
             arrays = [] if out is None else check_outputs(out, dtypes, shapes)
             return self._results(owned(outputs, bound), arrays, out)
@@ -192,14 +196,14 @@ class Program:
         arrays = [] if out is None else check_outputs(out, dtypes, plan.shapes)
         # Large results go into `out` at once, if the plan runs step by step.
         is_large, owns_outputs = bool(arrays) and plan.is_large, self.schedule.owns_outputs
-        outputs = None if progress or is_large else self._at_once(plan, lane, inputs)
+        outputs = None if progress or is_large else self._at_once(plan, workspace, inputs)
         if outputs is None:
             targets = {
                 cell: np.asarray(array)
                 for cell, array in zip(self.schedule.exit, arrays, strict=False)
                 if owns_outputs and writable_at_once(array, inputs)
             }
-            outputs = self._stepwise(plan, lane, inputs, targets, progress)
+            outputs = self._stepwise(plan, workspace, inputs, targets, progress)
         outputs = outputs if owns_outputs else owned(outputs, inputs)
         return self._results(outputs, arrays, out)
 
@@ -212,7 +216,9 @@ class Program:
                 array[...] = value
         return out
 
-    def _at_once(self, plan: Plan, lane: Lane, inputs: Sequence[Any]) -> tuple[Any, ...] | None:
+    def _at_once(
+        self, plan: Plan, workspace: Workspace, inputs: Sequence[Any]
+    ) -> tuple[Any, ...] | None:
         """Return the outputs of a plan by one function, of Python or machine code.
 
         The answer is None if the plan has to run step by step.
@@ -234,7 +240,7 @@ class Program:
             return None
         straight, start = plan.straight, perf_counter_ns()
         try:
-            outputs = straight.function(lane, *inputs)
+            outputs = straight.function(workspace, *inputs)
         except MemoryError:
             if plan.donated:
                 raise
@@ -258,32 +264,32 @@ class Program:
             self._plan_anew()
             raise
 
-    def outputs_of(self, plan: Plan, lane: Lane, values: Sequence[Any]) -> Sequence[Any]:
+    def outputs_of(self, plan: Plan, workspace: Workspace, values: Sequence[Any]) -> Sequence[Any]:
         """Return the outputs of an inner plan; 0-d values come and go as NumPy scalars.
 
         Outputs may share memory with operands and with each other.
         """
-        outputs = self._at_once(plan, lane, values)
+        outputs = self._at_once(plan, workspace, values)
         if outputs is None:
-            arrays = self._stepwise(plan, lane, list(map(np.asarray, values)), {}, None)
+            arrays = self._stepwise(plan, workspace, list(map(np.asarray, values)), {}, None)
             outputs = tuple([x if x.ndim else x[()] for x in arrays])
         return outputs
 
-    def outputs_by(self, plan: Plan, lane: Lane, inputs: Sequence[Any]) -> Sequence[Any]:
+    def outputs_by(self, plan: Plan, workspace: Workspace, inputs: Sequence[Any]) -> Sequence[Any]:
         """Return the outputs of a plan for inputs that are arrays of its types."""
-        outputs = self._at_once(plan, lane, inputs)
-        return self._stepwise(plan, lane, inputs, {}, None) if outputs is None else outputs
+        outputs = self._at_once(plan, workspace, inputs)
+        return self._stepwise(plan, workspace, inputs, {}, None) if outputs is None else outputs
 
     def _stepwise(
         self,
         plan: Plan,
-        lane: Lane,
+        workspace: Workspace,
         inputs: Sequence[Any],
         targets: Mapping[int, Any],
         progress: Progress | None,
     ) -> tuple[Any, ...]:
         values = self.schedule.values(inputs, len(plan.origins))
-        run = PlanRun(values, lane, self.memory, targets, progress, plan.blocks)
+        run = PlanRun(values, workspace, self.memory, targets, progress, plan.blocks)
         start = perf_counter_ns()
         for step, dead in zip(plan.steps, plan.dead, strict=True):
             step.run(run)
@@ -405,7 +411,7 @@ class Program:
         options = threads, self.block, self.kernels(number)
         return RegionStep(step, body, shape, cells, sizes, *options)
 
-    def loop(self, number: int, symbol: Symbol) -> CompiledLoop | None:
+    def loop(self, number: int, symbol: Symbol) -> ScalarLoop | None:
         """Return an op of control flow as a loop over scalars, by its step; None without a tier."""
         if self.native is None or symbol.op not in (ops.control.while_loop, ops.control.scan):
             return None
@@ -421,7 +427,7 @@ class Program:
             program = self._body_programs[graph] = Program(graph, *self._options, outer=self)
         return program
 
-    def kernels(self, number: int) -> CompiledRegion | None:
+    def kernels(self, number: int) -> Kernels | None:
         """Return the compiled region of a step, by the step's number; None without a tier."""
         return self.codes.kernels(number)
 

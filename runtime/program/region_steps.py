@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from time import perf_counter_ns
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -31,8 +31,17 @@ from graphir.runtime.program.codegen.instructions import entering
 from graphir.runtime.program.codegen.tracing import Storage, assign, select
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.cutting import Region
-from graphir.runtime.program.memory import Lane, Need, ScratchView, Store
-from graphir.runtime.program.rows import LEAF, ColumnSpace, Parts, Rows, Tree, halves, in_parts
+from graphir.runtime.program.memory import Need, ScratchView, Store, Workspace
+from graphir.runtime.program.rows import (
+    LEAF,
+    ColumnSpace,
+    Parts,
+    RowConsumer,
+    Rows,
+    Tree,
+    halves,
+    in_parts,
+)
 from graphir.runtime.program.steps import (
     Array,
     PlanRun,
@@ -47,7 +56,7 @@ from graphir.semantics.evaluation import contiguous
 Partition: TypeAlias = tuple[Sequence[Range], list[Tree]]
 """The ranges of an iteration space, and the summation trees of long rows."""
 
-Work: TypeAlias = Callable[[Lane, Iterator[int]], None]
+Work: TypeAlias = Callable[[Workspace, Iterator[int]], None]
 """A function by which a thread computes ranges, by their numbers."""
 
 CHEAP = frozenset({ufunc for ufunc, op in OPS.items() if op and op.cheap} | {assign, select})
@@ -58,22 +67,6 @@ ANY_LAYOUT = CHEAP | {np.true_divide, np.sqrt}
 
 IEEE 754 defines the result of a division and of a square root.
 """
-
-
-class Taker(Protocol):
-    """What takes the operand of a row-wise symbol, a range of elements at a time."""
-
-    def take(self, index: int, a: int, b: int, values: Array) -> None:
-        """Take elements a to b, the range with number `index`."""
-        ...
-
-    def expect(self, results: Array) -> None:
-        """Read the results from an array that machine code fills before `result`."""
-        ...
-
-    def result(self, shape: tuple[int, ...]) -> Array:
-        """Return the value of the symbol, of `shape`."""
-        ...
 
 
 class RowsOf(NamedTuple):
@@ -305,8 +298,10 @@ class RegionStep(PlanStep):
         outs = [self._out(run, index, bool(native)) for index in range(len(self.writes))]
         threads = self.native.threads(self) if native else self.threads
         partition = native.cut(run, threads) if native else (self.ranges, self.trees)
-        takers = [self._taker(rows, run, partition) for rows in self.rows]
-        work = native.work(outs, partition, takers) if native else self._work(run, outs, takers)
+        consumers = [self._consumer(rows, run, partition) for rows in self.rows]
+        work = (
+            native.work(outs, partition, consumers) if native else self._work(run, outs, consumers)
+        )
         count = len(partition[0])
 
         def report_blocks(count_done: int) -> None:
@@ -314,11 +309,11 @@ class RegionStep(PlanStep):
 
         tell = report_blocks if run.progress else None
         threads = 1 if native and native.has_threads else threads
-        share(count, work, threads, run.lane, run.memory.free, tell)
+        share(count, work, threads, run.workspace, run.memory.free, tell)
         if not native:
             self._spend(start)
-        for rows, taker in zip(self.rows, takers, strict=True):
-            run.values[rows.cell] = taker.result(rows.shape)
+        for rows, consumer in zip(self.rows, consumers, strict=True):
+            run.values[rows.cell] = consumer.result(rows.shape)
         for index, ((cell, _), out) in enumerate(zip(self.writes, outs, strict=True)):
             store = self.stores.get(index)
             if store and (native or not self._writes_into(store, run)):
@@ -333,9 +328,9 @@ class RegionStep(PlanStep):
         `start` is in nanoseconds of `perf_counter_ns`.
         """
         if self.native:
-            self.native.spend(perf_counter_ns() - start)
+            self.native.charge(perf_counter_ns() - start)
 
-    def _work(self, run: PlanRun, outs: Sequence[Array], takers: Sequence[Taker]) -> Work:
+    def _work(self, run: PlanRun, outs: Sequence[Array], consumers: Sequence[RowConsumer]) -> Work:
         """Return the function by which a thread runs all instructions on each of its blocks."""
         shape = self.shape
         ins = [(k, _read_as(np.asarray(run.values[cell]), dtype)) for k, cell, dtype in self.ins]
@@ -354,18 +349,18 @@ class RegionStep(PlanStep):
             sources[k] = RowSpace(x, shape, self.row, False) if by_rows else FlatSpace(x)
         inner = shape[1:] if by_rows else ()
 
-        def work(lane: Lane, numbers: Iterator[int]) -> None:
+        def work(workspace: Workspace, numbers: Iterator[int]) -> None:
             for i in numbers:
                 a, b = self.ranges[i]
                 args: list[Any] = [None] * len(self.body.slots)
-                scratch = lane.views(self.needs[b - a])
+                scratch = workspace.views(self.needs[b - a])
                 for (k, _, _), view in zip(self.scratch, scratch, strict=True):
                     args[k] = view.reshape(-1, *inner) if by_rows else view
                 for k, source in sources.items():
                     args[k] = source.block(a, b)
                 self.body.function(*args)
-                for rows, taker in zip(self.rows, takers, strict=True):
-                    taker.take(i, a, b, args[rows.place])
+                for rows, consumer in zip(self.rows, consumers, strict=True):
+                    consumer.take(i, a, b, args[rows.place])
 
         return work
 
@@ -385,7 +380,7 @@ class RegionStep(PlanStep):
             return True
         return store.is_contiguous and run.values[store.target].flags.c_contiguous
 
-    def _taker(self, rows: RowsOf, run: PlanRun, partition: Partition) -> Taker:
+    def _consumer(self, rows: RowsOf, run: PlanRun, partition: Partition) -> RowConsumer:
         ranges, trees = partition
         if trees:
             return Parts(rows.symbol, trees, len(ranges), self.length)

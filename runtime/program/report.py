@@ -24,7 +24,7 @@ from graphir.runtime.program.codegen.assembly import RegionBody, prepared
 from graphir.runtime.program.codegen.straight import alone
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.cutting import UPDATES, Call, Region
-from graphir.runtime.program.memory import Lane, ProgramMemory
+from graphir.runtime.program.memory import ProgramMemory, Workspace
 from graphir.runtime.program.phases import PhasesStep
 from graphir.runtime.program.planning import PlanDraft
 from graphir.runtime.program.region_steps import RegionStep
@@ -93,8 +93,8 @@ def profile(program: Program, arrays: Sequence[Any], sizes: Mapping[str, int]) -
     program(*arrays)  # the first call allocates memory and fills caches outside of the profile
     steps = program.bound(sizes, threads=1)
     clock: dict[tuple[int, Symbol], float] = {}
-    lane = Lane()
-    run = PlanRun(program.schedule.values(arrays), lane, ProgramMemory(), {})
+    workspace = Workspace()
+    run = PlanRun(program.schedule.values(arrays), workspace, ProgramMemory(), {})
     native: set[int] = set()
     begin = perf_counter()
     for number, step in enumerate(steps):
@@ -102,7 +102,7 @@ def profile(program: Program, arrays: Sequence[Any], sizes: Mapping[str, int]) -
             step.body = _time_body(step.body, number, clock)
         runs = step if isinstance(step, RegionStep) and step.size else alone(step)
         start, before = perf_counter(), sum(clock.values())
-        lane.run(runs.run, run)
+        workspace.run(runs.run, run)
         inside = sum(clock.values()) - before
         rest = perf_counter() - start - inside
         symbol = _first(program.steps[number])

@@ -257,6 +257,10 @@ class Columns:
         return self.out
 
 
+RowConsumer: TypeAlias = Parts | Rows | Columns
+"""What takes the operand of a row-wise symbol, a range of elements at a time, and has its value."""
+
+
 def fold_rows(name: str, sums: Array, rows: Array) -> None:
     """Reduce the rows of a matrix into an array, in their order, by NumPy."""
     both = np.concatenate([sums[None], rows])

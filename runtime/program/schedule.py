@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,8 +19,11 @@ from graphir.runtime.program.codegen.scalars import Scalars
 from graphir.runtime.program.codegen.tracing import Storage
 from graphir.runtime.program.cutting import Call, Region, cut
 from graphir.runtime.program.rewrites.updates import FRESH
-from graphir.runtime.program.tier import CompiledRegion, Tier
 from graphir.semantics.evaluation import contiguous
+
+if TYPE_CHECKING:
+    from graphir.runtime.native import NativeTier
+    from graphir.runtime.native.kernels import Kernels
 
 signature = attrgetter("__class__", "dtype", "shape")
 """What a plan depends on of an input."""
@@ -134,13 +137,13 @@ class RegionCodes:
     def __init__(
         self,
         schedule: Schedule,
-        tier: Tier | None,
+        tier: NativeTier | None,
         on_eviction: Callable[[], Callable[[], None] | None],
     ) -> None:
         self._schedule, self._tier, self._on_eviction = schedule, tier, on_eviction
         self._bodies: dict[tuple[int, bool, frozenset[int]], RegionBody] = {}
         self._scalars: dict[int, Scalars] = {}
-        self._kernels: dict[int, CompiledRegion] = {}
+        self._kernels: dict[int, Kernels] = {}
         self._shared: dict[Any, Any] = {}
 
     def scalars(self, number: int) -> Scalars:
@@ -161,7 +164,7 @@ class RegionCodes:
             body = self._bodies[key] = assemble(self._code(number, bits), slice_outs)
         return body
 
-    def kernels(self, number: int) -> CompiledRegion | None:
+    def kernels(self, number: int) -> Kernels | None:
         """Return the compiled region of a step; None without a tier."""
         kernels = self._kernels.get(number)
         if kernels is None:
@@ -170,7 +173,7 @@ class RegionCodes:
                 self._kernels[number] = kernels
         return kernels
 
-    def compiled(self, region: Region, materialized: Collection[int]) -> CompiledRegion | None:
+    def compiled(self, region: Region, materialized: Collection[int]) -> Kernels | None:
         """Return a compiled region; None without a tier.
 
         `materialized` are the indices of symbols whose values lie in memory.

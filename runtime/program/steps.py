@@ -21,9 +21,9 @@ from graphir.runtime.program.codegen.scalars import Scalars
 from graphir.runtime.program.codegen.tracing import Storage
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.cutting import ACCUMULATIONS, VIEWS
-from graphir.runtime.program.memory import Box, Lane, ProgramMemory
+from graphir.runtime.program.memory import Box, ProgramMemory, Workspace
 from graphir.runtime.program.rows import ColumnSpace, caller, column_space
-from graphir.runtime.program.tier import Accumulation, Multiply, Tier
+from graphir.runtime.program.tier import Accumulation, Multiply
 from graphir.runtime.results import REFUSAL_ERRORS, refused
 from graphir.semantics import data_movement as movement
 from graphir.semantics import integer_products
@@ -32,6 +32,7 @@ from graphir.semantics.evaluation import contiguous, settings_of
 from graphir.semantics.sums import layout_of_sum
 
 if TYPE_CHECKING:
+    from graphir.runtime.native import NativeTier
     from graphir.runtime.program.region_steps import RegionStep
     from graphir.runtime.program.wavefronts import WavefrontStep
 
@@ -49,13 +50,13 @@ class PlanRun:
     def __init__(
         self,
         values: list[Any],
-        lane: Lane,
+        workspace: Workspace,
         memory: ProgramMemory,
         targets: Mapping[int, Array],
         progress: Callable[[int, int], None] | None = None,
         total: int = 0,
     ) -> None:
-        self.values, self.lane, self.memory, self.targets = values, lane, memory, targets
+        self.values, self.workspace, self.memory, self.targets = values, workspace, memory, targets
         self.progress, self.total, self.blocks_done = progress, total, 0
 
     def empty(self, cell: int, shape: tuple[int, ...], dtype: Storage) -> Array:
@@ -143,7 +144,7 @@ class CallStep(PlanStep):
         symbol: Symbol,
         cells: Mapping[int, int],
         sizes: Mapping[str, int],
-        tier: Tier | None = None,
+        tier: NativeTier | None = None,
         threads: int = 1,
     ) -> None:
         self.symbol = symbol
@@ -158,7 +159,7 @@ class CallStep(PlanStep):
             self.multiply = tier.float_product(products.matmul, threads)
         self.kernel = self._kernel(tier)
 
-    def _kernel(self, tier: Tier | None) -> Callable[..., Any]:
+    def _kernel(self, tier: NativeTier | None) -> Callable[..., Any]:
         """Return the function of the step: NumPy's, or that of the tier for large operands."""
         symbol, threads = self.symbol, self.most_threads
         multiply = None if self.multiply is products.matmul else self.multiply

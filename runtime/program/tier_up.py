@@ -68,8 +68,8 @@ class TierUp:
         is_stepwise = not plan.straight and len(plan.bound) > 1
         if is_stepwise:  # a small region that has no kernel keeps all steps apart
             for step in regions:
-                if not step.native.worth:
-                    step.native.spend(state.calls * COST.STEP * len(plan.fused))
+                if not step.native.pays:
+                    step.native.charge(state.calls * COST.STEP * len(plan.fused))
         may_be_sequence = self.take_sequence()
         if not regions or is_stepwise:
             pause = COST.LOOK_STEPS << state.tries if may_be_sequence else COST.LOOK_CALLS
@@ -77,12 +77,12 @@ class TierUp:
             return
         prices = sum(step.price for step in regions) or 1
         for step in regions:
-            step.native.spend(time_spent * step.price / prices)
+            step.native.charge(time_spent * step.price / prices)
         # Without a price, the steps charge their regions.
         pause = max(COST.LOOK_TIME, COST.LOOK_REGION * len(regions))
         calls = int(pause / plan.price) if plan.price else 1 << state.looks
         plan.left = state.calls = max(1, min(COST.LOOK_CALLS, calls))
-        regions = [step for step in regions if step.native.worth and step not in state.entries]
+        regions = [step for step in regions if step.native.pays and step not in state.entries]
         if regions:
             self._replace_steps(regions, time_spent)
 
@@ -137,7 +137,7 @@ class TierUp:
         plan, state, tier = self.plan, self.state, self.program.native
         if tier is None or plan.native or plan.inner or plan.origins:
             return False
-        if not all(step.native.worth for step in self.regions):
+        if not all(step.native.pays for step in self.regions):
             return True
         if not plan.may_be_sequence:
             return False

@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from time import perf_counter_ns
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from graphir.decorators import lazy
 from graphir.runtime.program.blocks import Operand, RowSpace, Same, Uniform, aligned, share, strided
 from graphir.runtime.program.cost_model import COST, LINE
-from graphir.runtime.program.memory import Lane, Need, ScratchView, lookup
+from graphir.runtime.program.memory import Need, ScratchView, Workspace, lookup
 from graphir.runtime.program.region_steps import (
     RegionStep,
     contiguous_slots,
@@ -34,7 +34,11 @@ from graphir.runtime.program.region_steps import (
     threads_of,
 )
 from graphir.runtime.program.steps import PlanRun, PlanStep
-from graphir.runtime.program.tier import RowKernel, RowMove, RowOperand, RowTable, SharedJob
+from graphir.runtime.program.tier import RowKernel, RowMove, RowOperand
+
+if TYPE_CHECKING:
+    from graphir.runtime.native.drivers.jobs import Job
+    from graphir.runtime.native.drivers.row_phases import PhaseTable
 
 Array: TypeAlias = NDArray[Any]
 Storage: TypeAlias = "np.dtype[Any]"
@@ -306,13 +310,13 @@ class WavefrontStep(PlanStep):
         ranges = self._ranges(threads)
         need = self._need(block_rows)
 
-        def work(lane: Lane, numbers: Iterator[int]) -> None:
-            windows = dict(zip(self.inner, lane.views(need), strict=True))
+        def work(workspace: Workspace, numbers: Iterator[int]) -> None:
+            windows = dict(zip(self.inner, workspace.views(need), strict=True))
             memories = arrays | windows
             if table:
                 compute = table.placed([memories[key].ctypes.data for key in self._keys])
             else:
-                compute = _NumpyWalk(self, lane, memories)
+                compute = _NumpyWalk(self, workspace, memories)
             for i in numbers:
                 compute(*ranges[i])
 
@@ -320,14 +324,14 @@ class WavefrontStep(PlanStep):
             run.tell(number * self.blocks // len(ranges))
 
         tell = report_blocks if run.progress else None
-        share(len(ranges), work, min(threads, len(ranges)), run.lane, run.memory.free, tell)
+        share(len(ranges), work, min(threads, len(ranges)), run.workspace, run.memory.free, tell)
         if table:
             return
         # The stages become machine code at once, so all regions earn their kernels alike.
         kinds = Counter(map(_instructions, self.members))
         took = (perf_counter_ns() - start) / len(kinds)
         for member in self.members:
-            member.native.spend(took / kinds[_instructions(member)])
+            member.native.charge(took / kinds[_instructions(member)])
 
     def _arrays(self, run: PlanRun) -> dict[int | CopySource, Array]:
         """Return the memories outside of windows: results, operands, and sources of copies."""
@@ -370,7 +374,7 @@ class WavefrontStep(PlanStep):
         both = [(cell, self.memories[memory]) for cell, memory in self.results.items()]
         return {cell: memory.shape[0] * memory.row for cell, memory in both}
 
-    def job(self, values: Sequence[Any]) -> SharedJob | None:
+    def job(self, values: Sequence[Any]) -> Job | None:
         """Return all stages in machine code for values of some layouts; None without kernels.
 
         A value that is None has C order.
@@ -393,7 +397,7 @@ class WavefrontStep(PlanStep):
 
         The strides of operands decide on kernels, and so on the table.
         """
-        if not self.native_block_rows or not all(m.native and m.native.worth for m in self.members):
+        if not self.native_block_rows or not all(m.native and m.native.pays for m in self.members):
             return None
         key = tuple([arrays[cell].strides for cell in self.operands])
         return lookup(self._walks, key, lambda: self._bound_walk(values, arrays), COST.KEPT_WALKS)
@@ -473,8 +477,8 @@ class WavefrontStep(PlanStep):
 class _NativeWalk(NamedTuple):
     """The stages of a step in machine code: as a function of ranges of rows, and for all rows."""
 
-    table: RowTable
-    job: SharedJob
+    table: PhaseTable
+    job: Job
 
 
 def _instructions(region: RegionStep) -> tuple[Any, ...]:
@@ -488,10 +492,10 @@ class _NumpyWalk:
     def __init__(
         self,
         wavefront: WavefrontStep,
-        lane: Lane,
+        workspace: Workspace,
         memories: Mapping[int | CopySource, Array],
     ) -> None:
-        self.wavefront, self.lane, self.memories = wavefront, lane, memories
+        self.wavefront, self.workspace, self.memories = wavefront, workspace, memories
         self.block_rows = wavefront.block_rows
         both = zip(wavefront.stages, wavefront.stage_needs, strict=True)
         self.stages: list[tuple[Stage, Callable[[int, int, int], None]]] = []
@@ -543,7 +547,9 @@ class _NumpyWalk:
     ) -> Callable[[int, int, int], None]:
         """Return the function that computes rows of a region."""
         step, strict, inner = stage.step, contiguous_slots(stage.step), stage.shape[1:]
-        lane = self.lane  # a function that refers to this object would keep all arrays alive
+        workspace = (
+            self.workspace
+        )  # a function that refers to this object would keep all arrays alive
         operands = [
             (k, self._operand(stage, cell, dtype, k in strict), step.entering.get(k))
             for k, cell, dtype in step.ins
@@ -555,7 +561,7 @@ class _NumpyWalk:
             count = stop - start
             if count not in needs:
                 needs[count] = Need(step.views((count, *inner)))
-            scratch = lane.views(needs[count])
+            scratch = workspace.views(needs[count])
             for (k, _, _), view in zip(step.scratch, scratch, strict=True):
                 args[k] = view
             for k, block, enter in operands:

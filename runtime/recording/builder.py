@@ -34,11 +34,11 @@ class RecordingBuilder(ViewBuilder):
         self.graph = graph
         self.inputs: list[Array] = []
         self.pins: list[Symbol] = []
-        """The symbols at which NumPy's results replace those of the graph (see Beyond)."""
+        """The symbols at which NumPy's results replace those of the graph (see RecordedFacts)."""
         self.masks: dict[Symbol, Symbol] = {}
-        """For each cast of a result, the mask of `where=` that selects elements (see Beyond)."""
+        """For each cast of a result, the mask of `where=` that selects elements."""
         self.observed: dict[Symbol, Array] = {}
-        """NumPy's own results of ops that the graph computes more exactly (see Beyond)."""
+        """NumPy's own results of ops that the graph computes more exactly (see RecordedFacts)."""
         self.exact_truncations: set[int] = set()
         """The indices of float-to-integer casts whose results are certainly NumPy's."""
         self.has_dates = False

@@ -73,7 +73,7 @@ class NotingBuilder(RecordingBuilder):
     def note_order(self, what: str, symbol: Symbol, real: Any) -> None:
         """Note a result of floats that NumPy adds in another order than the op of its symbol.
 
-        The audit takes NumPy's own result (see Beyond).
+        The audit takes NumPy's own result (see RecordedFacts).
         """
         self.observed[symbol] = np.array(integers(real), order="C")
         self.note(what, "adds in an order of its own: a run of the graph may have other last bits")

@@ -29,13 +29,13 @@ from graphir.escape import printable
 from graphir.markup import code, fragment, paragraphs, table, text
 from graphir.ops.grammar import is_foreign
 from graphir.passes import CastReport, cast_report
-from graphir.passes.analysis.casts import Unseen
-from graphir.passes.analysis.casts.unseen import unique_parts
+from graphir.passes.analysis.casts import ProgramInterface, Unseen
 from graphir.promotion import RulesLike
 from graphir.promotion.numpy_ import DTYPES
 from graphir.rule_reports.findings import count_text
-from graphir.runtime.audit.audit import audit_recorded
-from graphir.runtime.audit.opaque import Beyond, OpaqueStep
+from graphir.runtime.audit.audit import audit_program
+from graphir.runtime.audit.opaque import OpaqueStep, RecordedFacts
+from graphir.runtime.audit.subject import AuditedProgram, AuditOptions
 from graphir.runtime.progress import Watch
 from graphir.runtime.recording.arrays import ArrayRecorder
 from graphir.runtime.recording.blocks import (
@@ -80,7 +80,7 @@ class Recording:
     inputs: tuple[Array, ...]
     outputs: tuple[Any, ...]
     notes: tuple[Note, ...]
-    beyond: Beyond = field(default=Beyond(), repr=False)
+    beyond: RecordedFacts = field(default=RecordedFacts(), repr=False)
     names: tuple[str, ...] = ()
     """The names of the outputs: variables of a script or a block, else `output0`, ..."""
 
@@ -130,11 +130,10 @@ class Recording:
         """Return the report of the casts in the graph, the worst first."""
         report = cast_report(self.graph)
         twins = dict(zip(self.graph.inputs, report.explicit.inputs, strict=True))
-        report.arguments = tuple(twins[x] for x in self.beyond.arguments or ())
-        report.step_results = tuple(twins[x] for x in self.beyond.step_results)
-        report.output_names = self.names
-        report.unseen = tuple(unique_parts([*self._unseen(), *report.unseen]))
-        return report
+        arguments = tuple(twins[x] for x in self.beyond.arguments or ())
+        step_results = tuple(twins[x] for x in self.beyond.step_results)
+        program = ProgramInterface(arguments, step_results, self.names)
+        return report.of_program(program, self._unseen())
 
     def _unseen(self) -> Iterator[Unseen]:
         """Yield the parts of the program that may cast, and that the graph of this run lacks."""
@@ -170,9 +169,10 @@ class Recording:
                 got=f"{described(self.result)}{steps_text}",
                 fix="return arrays of numbers that NumPy computes from the arguments",
             )
-        names = list(zip(self.names, self.rounds, strict=True))
-        options = names, blame, progress, memory, as_dtype
-        return audit_recorded(self.graph, self.inputs, self.outputs, self.beyond, *options)
+        program = AuditedProgram(
+            self.graph, self.inputs, self.beyond, self.outputs, self.names, self.rounds
+        )
+        return audit_program(program, AuditOptions(blame, progress, memory, as_dtype))
 
     def _met(self) -> Sequence[Note | OpaqueStep]:
         """Return the first five notes and steps, which may say where values left the recording."""
@@ -240,19 +240,16 @@ def audit_function(
     function: Callable[..., Any],
     arrays: Sequence[Any],
     keywords: Mapping[str, Any],
-    blame: bool,
-    progress: bool | Watch,
-    memory: int,
-    as_dtype: DTypeLike | None,
+    options: AuditOptions,
 ) -> CastReport:
     """Record a function and audit the recording: see runtime.audit.audit.
 
     With `as_dtype`, arrays of the dtypes of ml_dtypes, which NumPy's rules lack, run as float32.
     """
-    if as_dtype is not None:
+    if options.as_dtype is not None:
         arrays = [_in_numpy_dtype(x) for x in arrays]
         keywords = {name: _in_numpy_dtype(x) for name, x in keywords.items()}
-    return record(function, *arrays, **keywords).audit(blame, progress, memory, as_dtype)
+    return record(function, *arrays, **keywords).audit(*options)
 
 
 def _in_numpy_dtype(value: Any) -> Any:
@@ -366,8 +363,8 @@ def _fields(
     recorder: Recorder, result: Any, pairs: Sequence[tuple[Symbol, Any, str, int]]
 ) -> dict[str, Any]:
     """Return the fields of the Recording of a finished run with its outputs (see `_outputs`)."""
-    recorder.graph.outputs = tuple(symbol for symbol, *_ in pairs)
-    beyond = Beyond(
+    recorder.graph.set_interface(outputs=(symbol for symbol, *_ in pairs))
+    beyond = RecordedFacts(
         tuple(recorder.steps),
         {pin.index: pin for pin in recorder.pins},
         recorder.masks,

@@ -3,10 +3,12 @@
 NumPy computes at once what does not depend on the arguments, and so do the constructors of JAX and
 PyTorch. A source finds the constants that the program did not hold before it ran, and watches the
 constructors that turn Python numbers into arrays of a dtype.
-"""
+A source also
+notes the random numbers that a program draws from Python or NumPy meanwhile."""
 
 from __future__ import annotations
 
+import random
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
@@ -190,3 +192,22 @@ def _change(before: Any, after: Any) -> str:
         return ""
     first = int(np.argmax(changed))
     return f"{after.reshape(-1)[first]} of {before.reshape(-1)[first]}"
+
+
+@contextmanager
+def note_draws(note: Callable[[str], Any]) -> Generator[None]:
+    """Pass a note for each global generator from which the body draws numbers."""
+    states = [state() for state in _STATES.values()]
+    yield
+    for (module, state), before in zip(_STATES.items(), states, strict=True):
+        if state() != before:
+            text = f"the numbers that the program draws from {module} are constants of the graph"
+            note(f"{text}; pass them as arguments")
+
+
+def _numpy_state() -> tuple[Any, ...]:
+    state: Any = np.random.get_state()
+    return state[1].tobytes(), *state[2:]  # the words of the generator, and its position
+
+
+_STATES: dict[str, Callable[[], Any]] = {"random": random.getstate, "numpy.random": _numpy_state}

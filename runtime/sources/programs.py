@@ -74,7 +74,8 @@ def _import_numpy(
     rules: RulesLike | None,
 ) -> ImportedProgram:
     trace_ = trace(program, *args, rules=rules or "numpy", **keywords)
-    trace_.graph.unseen = Folding(np.ndarray).unseen(trace_.graph, program, scalars=True)
+    graph = trace_.graph
+    graph.describe(unseen=Folding(np.ndarray).unseen(graph, program, scalars=True))
     leaves = _leaves((args, keywords))
     is_known = not any(isinstance(leaf, TensorType) for leaf in leaves)
     values = trace_.inputs(*args, **keywords) if is_known else [None] * len(trace_.graph.inputs)

@@ -1,18 +1,24 @@
-"""Code that all targets share: the error for a missing feature, and the walk over live symbols."""
+"""Code that targets share: missing features, live symbols, known sizes, casts, names."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import compress
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import numpy as np
 
 from graphir import DType, Graph, GraphirError, Symbol, TensorType, ops
+from graphir.conversions import Conversions, Step, plain, rounding
 from graphir.errors import OperandInfo
 from graphir.ir.liveness import live_mask
-from graphir.ops.dims import Dim
+from graphir.ops.control import with_bodies
+from graphir.ops.dims import Dim, evaluate, with_sizes
+from graphir.ops.types import TupleType
 from graphir.passes import decompose
-from graphir.passes.rewriter import bodies_of
+from graphir.passes.rewriter import Rewriter, bodies_of
 from graphir.runtime.binding import unknown_of
 from graphir.runtime.results import require_outputs
 from graphir.semantics.rounded_functions import ROUNDED_FUNCTIONS
@@ -143,3 +149,102 @@ class Names:
         self._counts[base] = count
         self._reserved.add(name)
         return name
+
+
+where: Callable[..., Any] = np.where
+
+
+class EngineConversions(Conversions):
+    """The steps of a cast over values that have NumPy's array protocol, and `astype` of a DType.
+
+    Engines round 64-bit floats to 16 bits twice. The steps therefore use an engine's conversion
+    only to float32 and float64, and from float32 to narrower formats. These conversions are
+    correct, except in the cases that this class corrects.
+    """
+
+    natively = frozenset({DType.bool, DType.float32, DType.float64})
+
+    def cast(self, source: DType, target: DType) -> Step:
+        """Return the step of the engine's own conversion; a cast to bool is a comparison with 0."""
+        if target is DType.bool:
+            return lambda x: np.not_equal(x, 0)
+        return lambda x: x.astype(target)
+
+    def widen(self, source: DType) -> Step:
+        """Return the step of the engine's own conversion to a wider dtype.
+
+        XLA converts the NaN of float8_e8m0fnu to infinity, which the step corrects.
+        """
+        wide = self.cast(source, plain(source))
+        if source.format is None or source.format.specials != "scale":
+            return wide
+        return lambda x: where(np.equal(x.view(np.uint8), 0xFF), np.nan, wide(x))
+
+    def narrow(self, target: DType, tf32: str) -> Step:
+        """Return the step of the engine's own conversion, after `settled` or a rounding.
+
+        The engine converts the values of that first part correctly.
+        """
+        settle: Step = rounding(target, tf32) if target.emulated else partial(self.settled, target)
+        return lambda x: settle(x).astype(target)
+
+    def settled(self, target: DType, x: Any) -> Any:
+        """Return float32 values that XLA's constant folding converts as its compiled code does.
+
+        For float8_e8m0fnu the folding drops signs and zeros; for float4_e2m1fn it converts
+        non-finite values to 0. The test of signs is by bits, as comparisons flush subnormals.
+        """
+        assert target.format is not None  # a float dtype has a format
+        if target.format.specials == "scale":
+            return where(x.view(np.int32) > 0, x, np.nan)
+        if target.format.specials == "finite":
+            most = float(target.max)
+            return where(np.not_equal(x, x), -0.0, np.minimum(np.maximum(x, -most), most))
+        return x
+
+
+def specialized(target: str, graph: Graph, sizes: Mapping[str, int] | None) -> Graph:
+    """Return the graph with an int in place of each named dim.
+
+    `sizes` maps names to ints, as in `{"n": 4}`. Raises TargetError if a size is missing, or if the
+    graph has no dim of a name.
+    """
+    known_sizes = dict(sizes or {})
+    names = {*_names(live_symbols(graph))}
+    if strange := sorted({*known_sizes} - {*_names(graph.symbols)}):
+        has = f"; it has {', '.join(sorted(names))}" if names else ", nor any other by name"
+        raise TargetError(f"graph {graph.name!r} has no dim {', '.join(strange)}{has}")
+    if missing := sorted(names - {*known_sizes}):
+        shell = " ".join(f"--size {name}=4" for name in missing)
+        example = ", ".join(f"{name!r}: 4" for name in missing)
+        raise TargetError(
+            f"graph {graph.name!r}: {target} needs the sizes of {', '.join(missing)}",
+            fix=f"give them: sizes={{{example}}}, in the shell {shell}",
+        )
+    return bind_sizes(graph, known_sizes) if names else graph
+
+
+def _names(symbols: Iterable[Symbol]) -> Iterator[str]:
+    """Yield the names in the dims of symbols, and in the graphs of control flow among them."""
+    for symbol in symbols:
+        for body in bodies_of(symbol):
+            yield from _names(body.symbols)
+        for type_ in symbol.type.parts:
+            yield from (name for dim in type_.shape if isinstance(dim, Dim) for name in dim.names())
+
+
+def bind_sizes(graph: Graph, sizes: Mapping[str, int]) -> Graph:
+    """Return the graph with the size of each named dim, which `sizes` must have."""
+    rewriter = Rewriter(graph)
+    rewriter.changed = True
+    for symbol in graph.symbols:
+        attrs = {name: with_sizes(value, sizes) for name, value in symbol.attrs.items()}
+        bodies = [bind_sizes(body, sizes) for body in bodies_of(symbol)]
+        types = [
+            TensorType(type_.dtype, tuple(evaluate(dim, sizes) for dim in type_.shape))
+            for type_ in symbol.type.parts
+        ]
+        is_tuple = isinstance(symbol.type, TupleType)
+        type_ = TupleType(types) if is_tuple else types[0]
+        rewriter.copy(symbol, with_bodies(attrs, bodies) if bodies else attrs, type_)
+    return rewriter.finish().promise(None)

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from graphir import DType, GraphError
-from graphir.runtime.testing.ledger import CallRecord, CastFact, Ledger
-from graphir.runtime.testing.watch import BLANK
+from graphir.runtime.testing.ledger import BLANK, CallRecord, CastFact, Ledger
 from graphir.source_text import source_line
 from graphir.text.atomic_files import replace_file
 

@@ -19,8 +19,8 @@ from graphir.passes.analysis.casts.causes import ImpliedUses
 from graphir.passes.analysis.casts.rows import CastRow
 from graphir.passes.analysis.casts.sites import CastSite
 from graphir.passes.analysis.casts.walk import CastWalk
-from graphir.passes.analysis.graph_diff import GraphDiff
-from graphir.passes.reports.words import witness
+from graphir.passes.analysis.diff import GraphDiff
+from graphir.passes.reports.phrases import witness
 from graphir.runtime.testing.instrument import WatchedFunction
 from graphir.runtime.testing.ledger import CallRecord, CastFact, Difference, ResultOrigin
 from graphir.source_text import source_line

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
+from hashlib import blake2s
 from typing import Any, NamedTuple
+
+from graphir.source_text import source_line
 
 
 class CastFact(NamedTuple):
@@ -187,3 +190,21 @@ def call_from_json(data: dict[str, Any]) -> CallRecord:
     }
     new: dict[str, Any] = {"results": results, "casts": [CastFact(*x) for x in data["casts"]]}
     return CallRecord(**{**data, **new})
+
+
+# -- digests of source lines
+
+BLANK = "-"
+"""Stands for a line without code in the digests of a function's lines."""
+
+
+def source_digest(file: str, numbers: range) -> str:
+    """Return short digests of the lines of a file with these numbers, separated by spaces."""
+    return " ".join(_line_digest(source_line(file, number)) for number in numbers)
+
+
+def _line_digest(line: str) -> str:
+    text = line.strip()
+    if not text or text.startswith("#"):
+        return BLANK
+    return blake2s(text.encode(), digest_size=3).hexdigest()

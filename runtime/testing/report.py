@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from graphir.escape import printable
-from graphir.passes.reports.fitting import fitted
+from graphir.passes.reports.terminal import fitted
 from graphir.rule_reports.findings import count_text
 from graphir.runtime.testing.baseline import Finding
 from graphir.runtime.testing.ledger import CastFact, Difference, Ledger

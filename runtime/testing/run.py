@@ -1,8 +1,10 @@
-"""One test run with casts: its settings, its ledger, and the judgement of it."""
+"""One test run with casts: the package under test, its settings, its ledger, and its judgement."""
 
 from __future__ import annotations
 
+import configparser
 import json
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -12,7 +14,6 @@ from graphir import GraphError, rules
 from graphir.passes import Policy
 from graphir.runtime.testing import baseline
 from graphir.runtime.testing.ledger import Ledger
-from graphir.runtime.testing.packages import package_under_test
 from graphir.runtime.testing.report import (
     difference_lines,
     finding_lines,
@@ -151,3 +152,51 @@ def _recorders(before: Mapping[str, Any], tests: set[str]) -> dict[tuple[str, st
 def _words(texts: Sequence[str]) -> tuple[str, ...]:
     """Return the words of texts that separate them by commas."""
     return tuple(word.strip() for text in texts for word in text.split(",") if word.strip())
+
+
+def package_under_test(root: Path) -> str:
+    """Return the name of the package under test of a project in a folder.
+
+    It is the package that has the name of the project in pyproject.toml or setup.cfg, else the only
+    package of the folder, or of its `src`. Raises GraphError without one.
+    """
+    packages = [
+        path.parent.name
+        for folder in (root / "src", root)
+        for path in sorted(folder.glob("*/__init__.py"))
+        if path.parent.name not in _OTHERS
+    ]
+    name = _project_name(root).replace("-", "_").replace(".", "_")
+    for package in packages:
+        if package.lower() == name.lower():
+            return package
+    if len(packages) == 1:
+        return packages[0]
+    if name and not packages:
+        return name
+    raise GraphError(
+        f"--casts found no package under test in {root}",
+        got=", ".join(packages) or "no packages",
+        fix="name it: --casts=PACKAGE, or `casts = PACKAGE` in the settings",
+    )
+
+
+_OTHERS = {"tests", "test", "testing", "docs", "doc", "examples", "benchmarks", "tools", "scripts"}
+
+
+def _project_name(root: Path) -> str:
+    try:
+        project: Any = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+        name = project.get("project", {}).get("name") or project.get("tool", {}).get(
+            "poetry", {}
+        ).get("name")
+    except (OSError, ValueError):
+        name = None
+    if name:
+        return str(name)
+    settings = configparser.ConfigParser()
+    try:
+        settings.read(root / "setup.cfg", encoding="utf-8")
+        return settings.get("metadata", "name", fallback="")
+    except configparser.Error:
+        return ""

@@ -21,7 +21,7 @@ def scaled() -> Graph:
     graph = Graph("scaled", rules="numpy")
     x, w = graph.input("float32", (2,), name="x"), graph.input("float32", (2,), name="w")
     graph.output(x * w + np.float64(1))
-    graph.defaults["w"] = W
+    graph.describe(defaults={"w": W})
     return graph
 
 

@@ -1,4 +1,4 @@
-"""The line that long commands show at a terminal."""
+"""The bar that long commands show at a terminal."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from graphir.runtime import progress
 from graphir.runtime.progress import Pulse
 
 
@@ -15,39 +16,23 @@ class Terminal(io.StringIO):
         return True
 
 
-def shown(text: str) -> list[str]:
-    """The lines of a screen after all returns of the carriage."""
-    lines = []
-    for line in text.split("\n"):
-        cells: list[str] = []
-        for part in line.split("\r"):
-            cells[: len(part)] = part
-        lines.append("".join(cells).rstrip())
-    return lines
-
-
-def test_the_line_makes_way_for_output(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_bar_is_drawn_after_a_second_and_erased(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Terminal()
-    monkeypatch.setattr(sys, "stdout", screen)
+    now = iter((0.0, 0.5, 1.5, 1.6))
     monkeypatch.setattr(sys, "stderr", screen)
-    with Pulse("graphir", "steps") as pulse:
-        pulse.draw()
-        assert shown(screen.getvalue()) == ["graphir: 0 s"]
-        print("an answer that is longer")
+    monkeypatch.setattr(progress, "monotonic", lambda: next(now))
+    with Pulse("steps") as pulse:
         assert pulse.watch is pulse
+        pulse(1, 10)
+        assert screen.getvalue() == ""
         pulse(3, 10)
-        pulse.draw()
-        last = shown(screen.getvalue())[-1]
-        assert last == f"[{'#' * 9}{'.' * 21}]  30 %, 3 of 10 steps"
-        print("no end of line", end="", file=sys.stderr)
-        pulse.draw()  # not over the text
-        print(" yet")
-    assert shown(screen.getvalue()) == ["an answer that is longer", "no end of line yet", ""]
-    assert sys.stdout is screen and sys.stderr is screen
+        text = f"[{'#' * 9}{'.' * 21}]  30 %, 3 of 10 steps"
+        assert screen.getvalue() == f"\r{text}"
+        pulse(3, 10)
+    assert screen.getvalue() == f"\r{text}\r{' ' * len(text)}\r"
 
 
 def test_nothing_is_shown_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
-    stdout = sys.stdout
-    with Pulse("graphir") as pulse:
-        assert pulse.watch is False and sys.stdout is stdout
+    with Pulse("steps") as pulse:
+        assert pulse.watch is False
     assert capsys.readouterr() == ("", "")

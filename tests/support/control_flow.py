@@ -101,7 +101,7 @@ class FlowDrawing(Drawing):
 
     def body(self, arguments: Sequence[Symbol]) -> FlowDrawing:
         """A body in the making: its arguments, some outer values, and what it computes of them."""
-        graph = self.graph.body
+        graph = self.graph.trace_state.body
         assert graph is not None
         inner = FlowDrawing(self.draw, graph, self.dtypes, self.catalogue, self.depth + 1)
         inner.live += arguments

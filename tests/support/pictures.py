@@ -51,9 +51,6 @@ class Picture:
         self.lines = {pair: sampled(path.attrib["d"]) for pair, path in self.paths.items()}
         assert len(self.lines) == len(list(self.root.iter(f"{SVG}path"))), "an edge has one line"
 
-    def strokes(self) -> set[str]:
-        return {path.attrib["stroke"] for path in self.paths.values()}
-
     def crossings(self) -> int:
         """Pairs of lines with no end in common that cross anywhere."""
         return sum(
@@ -76,17 +73,18 @@ def ends(path: ElementTree.Element) -> tuple[str, str]:
 
 
 def sampled(data: str) -> list[tuple[float, float]]:
-    """Points along a path of M, L and C commands, from its start to its end."""
+    """Points along a path of M, V and C commands, from its start to its end."""
     points: list[tuple[float, float]] = []
-    assert re.fullmatch(r"M\S+ C\S+ \S+ \S+( L\S+ C\S+ \S+ \S+)*", data)
-    for command, text in re.findall(r"([MLC])([^MLC]*)", data):
+    assert re.fullmatch(r"M\S+( V\S+ C\S+ \S+ \S+)* V\S+", data)
+    for command, text in re.findall(r"([MVC])([^MVC]*)", data):
+        if command == "V":
+            (x, y), to_y = points[-1], float(text)
+            points += [(x, y + (to_y - y) * i / 6) for i in range(1, 7)]
+            continue
         to = [(float(x), float(y)) for x, y in (pair.split(",") for pair in text.split())]
         if command == "C":
             start = points[-1]
             points += [bezier(i / STEPS, start, *to) for i in range(1, STEPS + 1)]
-        elif command == "L":
-            (x, y), (u, v) = points[-1], to[0]
-            points += [(x + (u - x) * i / 6, y + (v - y) * i / 6) for i in range(1, 7)]
         else:
             points += to
     return points

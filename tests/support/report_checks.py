@@ -14,7 +14,7 @@ import graphir
 from graphir import Location
 from graphir.passes.analysis.casts import CastReport, CastRow, OutputError
 from graphir.passes.analysis.expressions import dtype_position
-from graphir.passes.reports import words
+from graphir.passes.reports import phrases
 from graphir.passes.reports.text import report_text
 
 NEAR = 0.005
@@ -72,8 +72,8 @@ def _silent_changes(report: CastReport) -> Iterator[str]:
         if all(x.is_known and not x.differing for x in outputs):
             if not row.vanished:
                 yield f"{row}: changed {row.measured.changed}, and no output differs"
-            elif words.vanishing(row) not in text:
-                yield f"{row}: the text does not say {words.vanishing(row)!r}"
+            elif phrases.vanishing(row) not in text:
+                yield f"{row}: the text does not say {phrases.vanishing(row)!r}"
 
 
 def _outputs_reached(report: CastReport) -> Mapping[int, set[int]]:

@@ -40,12 +40,12 @@ def in_place(op: Op, x: Any, other: Any) -> Symbol:
     if result is NotImplemented:
         return result
     if result.op is op and result.args[0] is x:
-        entry = graph.in_place_sites.get(id(result.source))
+        entry = graph.trace_state.in_place_sites.get(id(result.source))
         result.source = entry[1] if entry else _in_place_site(graph, result.location)
-    if result.type is x.type and not graph.tracing:
+    if result.type is x.type and not graph.trace_state.is_tracing:
         return result
     try:
-        if graph.tracing and not is_scalar(x):
+        if graph.trace_state.is_tracing and not is_scalar(x):
             raise MissingOpError(
                 "a traced function writes to no array in place: other names of the array, and the "
                 "caller's, would keep their old values",
@@ -55,7 +55,9 @@ def in_place(op: Op, x: Any, other: Any) -> Symbol:
     except GraphirError as error:
         inner.withdraw(before)
         error = graph.builder.refuse(error, op, (x, other), _getframe(1))
-        raise (keep_refusal(error, _getframe(2)) if graph.tracing else error) from None
+        raise (
+            keep_refusal(error, _getframe(2)) if graph.trace_state.is_tracing else error
+        ) from None
 
 
 def assigned(op: Op, x: Symbol, result: Symbol) -> Symbol:
@@ -90,9 +92,9 @@ def _in_place_site(graph: Graph, site: Location) -> Location:
     """Return the InPlaceLocation at a location. Each location of a graph has one."""
     if site.in_place:
         return site
-    entry = graph.in_place_sites.get(id(site))
+    entry = graph.trace_state.in_place_sites.get(id(site))
     if entry is None:  # the entry keeps the location alive, so that its id stays valid
-        entry = graph.in_place_sites[id(site)] = site, InPlaceLocation.of(site)
+        entry = graph.trace_state.in_place_sites[id(site)] = site, InPlaceLocation.of(site)
     return entry[1]
 
 

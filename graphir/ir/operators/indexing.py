@@ -37,8 +37,8 @@ def index(x: Symbol, key: Any) -> Symbol:
     the graph runs. Raises ShapeError for too many indices and for an int out of range, GraphError
     for masks and for other keys.
     """
-    if x.graph.numbers is not None:
-        key = x.graph.numbers.place(key)
+    if x.graph.trace_state.numbers is not None:
+        key = x.graph.trace_state.numbers.place(key)
     if isinstance(key, (GraphValue, np.ndarray, list)):
         return _gather(x, key)
     keys = _expand_keys(x, cast("tuple[Any, ...]", key) if isinstance(key, tuple) else (key,))

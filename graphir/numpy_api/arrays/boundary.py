@@ -200,7 +200,7 @@ def _leaving(
     if isinstance(error, GraphirError) and not in_body:  # else the function of the body is named
         error = error.at(user_location(), name)
     graph = None if is_internal(caller) else tracing_graph()
-    if graph is None or graph.refusal is not None:
+    if graph is None or graph.trace_state.refusal is not None:
         return error
     is_refusal = isinstance(error, MissingOpError)
     numpys = None if is_refusal else numpys_error(question, args, kwargs)

@@ -388,21 +388,22 @@ def _of_body(memory: TraceMemory, function: Any, args: Any, kwargs: Any) -> tupl
     if body is None or function in memory.bodies or function.__name__ in _COMPILED:
         return None
     memory.bodies.add(function)
-    refusal, since = memory.graph.refusal, len(memory.graph.symbols)
+    refusal, since = memory.graph.trace_state.refusal, len(memory.graph.symbols)
     operands = symbols(args), symbols(kwargs)
     try:
         with memory.graph.at(user_location()):
             result = body(*mapped(number_of, args), **mapped(number_of, kwargs))
         steps = memory.graph.symbols[since:]
         dispatch.attribute_casts(function, body, *operands, symbols(result), steps)
-        return (result,) if memory.graph.refusal is refusal else None  # else the body has caught it
+        is_caught = memory.graph.trace_state.refusal is not refusal  # by the body
+        return None if is_caught else (result,)
     except OrderError:
         raise
     except Exception:  # of any kind, where the body meets compiled code
         return None
     finally:
         memory.bodies.discard(function)
-        memory.graph.refusal = refusal
+        memory.graph.trace_state.refusal = refusal
 
 
 def _body_part(implementation: Any, original: Any) -> Any:

@@ -247,8 +247,8 @@ class TraceMemory(ViewBuilder):
 
     def check(self) -> None:
         """Raise the refusal that the program has caught, or GraphError for too long a trace."""
-        if self.graph.refusal is not None:
-            raise self.graph.refusal.having()
+        if self.graph.trace_state.refusal is not None:
+            raise self.graph.trace_state.refusal.having()
         if _ERROR_STATE.get() is not self._error_state:
             self._check_error_state()
         if _warning_state() != self._warnings:

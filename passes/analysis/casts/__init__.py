@@ -3,7 +3,12 @@
 from graphir.passes.analysis.casts.conversion import Kind, StepLoss
 from graphir.passes.analysis.casts.losses import LossRow
 from graphir.passes.analysis.casts.measured import Measured, OutputError, Unseen
-from graphir.passes.analysis.casts.report import CastReport, cast_report, report_with_kernels
+from graphir.passes.analysis.casts.report import (
+    CastReport,
+    ProgramInterface,
+    cast_report,
+    report_with_kernels,
+)
 from graphir.passes.analysis.casts.rows import CastRow
 
 __all__ = [
@@ -13,6 +18,7 @@ __all__ = [
     "LossRow",
     "Measured",
     "OutputError",
+    "ProgramInterface",
     "StepLoss",
     "Unseen",
     "cast_report",

@@ -52,7 +52,8 @@ def _clamped(row: LossRow, source: Expression) -> str:
     Masks have that value: the sum is to be as low, and not infinite. Returns "" for other steps.
     """
     dtype, measured = row.source, row.measured
-    is_sum = row.symbol.op in (ops.add, ops.subtract) and row.symbol.graph.library == "torch"
+    library = row.symbol.graph.provenance.library
+    is_sum = row.symbol.op in (ops.add, ops.subtract) and library == "torch"
     if not is_sum or measured is None or source.is_augmented or row.location.compound:
         return ""
     limits = {float(dtype.min): "min", float(dtype.max): "max"}
@@ -68,7 +69,7 @@ def source_fix(row: CastRow) -> str:
     dtype that has the values. A step of autocast runs outside of it. A node Cast of a model keeps
     the dtype of its operand.
     """
-    source, library = row.expression, row.symbol.graph.library
+    source, library = row.expression, row.symbol.graph.provenance.library
     if row.kind == "autocast":
         return _outside_autocast(row)
     if library == "onnx" and row.kind in ("explicit", "exporter"):
@@ -174,7 +175,8 @@ def wider(row: LossRow) -> DType | None:
         return None if source is DType.complex128 else DType.complex128
     if not source.is_integer:
         exact = abs(worst[0]) if worst else math.inf
-        if row.symbol.graph.library and source.bits < 32 and exact <= float(DType.float32.max):
+        library = row.symbol.graph.provenance.library
+        if library and source.bits < 32 and exact <= float(DType.float32.max):
             return DType.float32
         return None if source is DType.float64 else DType.float64
     exact = worst[0].real if worst else math.inf

@@ -32,12 +32,10 @@ class LossRow(CastRow):
     and target are the dtype of the result.
     """
 
-    loss_kind: StepLoss
-
     def __init__(self, kind: StepLoss, symbol: Symbol, place: int, measured: Measured) -> None:
         conversion = _conversion(kind, symbol.op.name, symbol.graph.storage_dtype(symbol))
         super().__init__(conversion, symbol.location, symbol, place, Uses(symbol.graph, ()))
-        self.loss_kind, self.measured = kind, measured
+        self.measured = measured
 
     @property
     def user(self) -> Symbol | None:

@@ -7,7 +7,7 @@ from copy import copy
 from functools import cached_property
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, get_args, overload
+from typing import Any, NamedTuple, get_args, overload
 
 from numpy.typing import NDArray
 
@@ -23,11 +23,16 @@ from graphir.passes.analysis.casts.causes import Uses
 from graphir.passes.analysis.casts.conversion import CastConversion, Kind, StepLoss
 from graphir.passes.analysis.casts.layers import LayerTotals, layers
 from graphir.passes.analysis.casts.losses import LossRow
-from graphir.passes.analysis.casts.measured import Measured, OutputError, Unseen
+from graphir.passes.analysis.casts.measured import (
+    Measured,
+    OutputError,
+    Unseen,
+    parts_unseen,
+    unique_parts,
+)
 from graphir.passes.analysis.casts.ranking import ranked
 from graphir.passes.analysis.casts.rows import CastRow
 from graphir.passes.analysis.casts.sites import CastSites
-from graphir.passes.analysis.casts.unseen import parts_unseen, unique_parts
 from graphir.passes.analysis.casts.walk import CastWalk
 from graphir.passes.analysis.casts.widening import (
     InnerWidening,
@@ -35,10 +40,23 @@ from graphir.passes.analysis.casts.widening import (
     inner_widenings,
     widenings,
 )
-from graphir.passes.analysis.graph_diff import GraphDiff
+from graphir.passes.analysis.diff import GraphDiff
 from graphir.passes.analysis.policies.patterns import cast_pattern
 from graphir.passes.implicit_cast import implicit_cast
 from graphir.promotion import RulesLike
+
+
+class ProgramInterface(NamedTuple):
+    """The facts about a recorded program that its explicit graph lacks.
+
+    `arguments` are the inputs that are data of the program; None if all are. `step_results` are the
+    inputs that opaque steps computed of data (see runtime.audit.opaque). `output_names` are the
+    names of the outputs; empty if the program gives none.
+    """
+
+    arguments: tuple[Symbol, ...] | None = None
+    step_results: tuple[Symbol, ...] = ()
+    output_names: tuple[str, ...] = ()
 
 
 class CastReport(Sequence[CastRow]):
@@ -67,14 +85,7 @@ class CastReport(Sequence[CastRow]):
         self.results: tuple[NDArray[Any], ...] = ()
         self.unseen: tuple[Unseen, ...] = ()
         self.against: GraphDiff | None = None
-        self.arguments: tuple[Symbol, ...] | None = None
-        """The inputs of the explicit graph that are data of a recorded program; None: all."""
-        self.step_results: tuple[Symbol, ...] = ()
-        """The inputs that opaque steps computed of data (see runtime.audit.opaque)."""
-        self.output_names: tuple[str, ...] = ()
-        """The names of the outputs; empty: see `output_name`."""
-        self.output_rounds: tuple[int, ...] = ()
-        """The number of rounds that each output stacks along its first axis; empty: one each."""
+        self.program = ProgramInterface()
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -91,7 +102,8 @@ class CastReport(Sequence[CastRow]):
 
     def output_name(self, number: int) -> str:
         """Return the name of an output: a variable of the program, or `output0`."""
-        return self.output_names[number] if self.output_names else f"output{number}"
+        names = self.program.output_names
+        return names[number] if names else f"output{number}"
 
     def only(
         self,
@@ -156,8 +168,9 @@ class CastReport(Sequence[CastRow]):
     @cached_property
     def widenings(self) -> list[Widening]:
         """The steps at which outputs became wider than all inputs."""
-        inputs = self.view.inputs if self.arguments is None else self.arguments
-        return list(widenings(self.view, inputs, self.step_results))
+        arguments, step_results, _ = self.program
+        inputs = self.view.inputs if arguments is None else arguments
+        return list(widenings(self.view, inputs, step_results))
 
     @cached_property
     def inner_widenings(self) -> list[InnerWidening]:
@@ -189,6 +202,16 @@ class CastReport(Sequence[CastRow]):
     def audited(self) -> bool:
         """Whether an audit measured any of the casts or found losses."""
         return bool(self.losses) or any(row.measured is not None for row in self)
+
+    def of_program(self, program: ProgramInterface, unseen: Iterable[Unseen] = ()) -> CastReport:
+        """Return the report of a recorded program, whose recording lacks the `unseen` parts."""
+        parts = tuple(unique_parts([*unseen, *self.unseen]))
+        return self._with(program=program, unseen=parts)
+
+    def of_graph(self, graph: Graph, program: Graph) -> CastReport:
+        """Return the report of `graph`, with the unseen parts of the `program` that it is from."""
+        parts = tuple(unique_parts([*self.unseen, *parts_unseen(program)]))
+        return self._with(graph=graph, unseen=parts)
 
     def measured(
         self,
@@ -260,7 +283,7 @@ class CastReport(Sequence[CastRow]):
 
     def _repr_html_(self) -> str:
         """Return an HTML table for notebooks."""
-        from graphir.passes.reports.notebook import report_fragment
+        from graphir.passes.reports.html_rows import report_fragment
 
         return report_fragment(self)
 
@@ -286,26 +309,41 @@ def cast_report(graph: Graph) -> CastReport:
     takes a dtype has a row of kind "literal". A lowered graph has rows of kind "legalization"; a
     graph with implicit casts has none, even if it says how a kernel of its library computes.
     """
-    return _report(graph, inside_kernels=False)
-
-
-def report_with_kernels(graph: Graph) -> CastReport:
-    """Return a `cast_report` with the casts by which a library's kernels round, for an audit."""
-    return _report(graph, inside_kernels=True)
-
-
-def _report(graph: Graph, inside_kernels: bool) -> CastReport:
     explicit = implicit_cast(graph)
+    return _report(graph, explicit, graph is not explicit)
+
+
+def report_with_kernels(
+    graph: Graph, kept: Sequence[Symbol] = ()
+) -> tuple[CastReport, Sequence[Symbol]]:
+    """Return a `cast_report` for an audit, and the twins of `kept` symbols in its explicit graph.
+
+    The report also has the casts by which a library's kernels round.
+    """
+    extended, twins, count = graph, (), len(graph.outputs)
+    if kept:
+        extended = graph.with_outputs((*graph.outputs, *kept))
+    explicit = implicit_cast(extended)
+    if kept:
+        twins = explicit.outputs[count:]
+        explicit.set_interface(outputs=explicit.outputs[:count])
+    return _report(graph, explicit, extended is not explicit, inside_kernels=True), twins
+
+
+def _report(
+    graph: Graph, explicit: Graph, is_implicit: bool, inside_kernels: bool = False
+) -> CastReport:
+    """Return the report of a graph; an explicit graph does not distinguish literals."""
     view = inlined(explicit)
     rows: list[CastRow] = []
     uses = Uses(view, rows)
     walk = CastWalk(view)
     for conversion, location, symbol, _ in walk.casts(view.symbols):
-        is_inside = graph is not explicit and conversion.kind == "legalization"
+        is_inside = is_implicit and conversion.kind == "legalization"
         is_inside = is_inside and not (inside_kernels and not conversion.loss.exact)
         if not is_inside and not _is_same(graph, conversion):
             rows.append(CastRow(conversion, location, symbol, len(rows), uses))
-    if graph is not explicit:  # an explicit graph does not distinguish literals
+    if is_implicit:
         before = inlined(graph)
         constants = _rewritten_constants(before, view)
         for conversion, location, user, position in CastWalk(before).literals(before.symbols):

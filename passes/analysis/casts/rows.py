@@ -15,7 +15,7 @@ from graphir.passes.analysis.casts import fixes
 from graphir.passes.analysis.casts.conversion import CastConversion, Kind, StepLoss
 from graphir.passes.analysis.casts.loss_fixes import measured_fix
 from graphir.passes.analysis.casts.measured import Measured
-from graphir.passes.analysis.casts.others import others
+from graphir.passes.analysis.casts.other_rules import others
 from graphir.passes.analysis.casts.widening import demanding
 from graphir.passes.analysis.expressions import Expression
 
@@ -148,7 +148,7 @@ class CastRow:
     @property
     def _is_of_library(self) -> bool:
         """Whether the operand is that of a function of a source's library, not of an op."""
-        return "." in self.op and bool(self.symbol.graph.library)
+        return "." in self.op and bool(self.symbol.graph.provenance.library)
 
     @property
     def bytes_before(self) -> int:

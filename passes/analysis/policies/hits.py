@@ -1,24 +1,44 @@
-"""Policy hits: the casts and dtypes that a policy warns of or forbids, and their messages."""
+"""The casts and symbols that a policy does not allow: their search, texts, errors and warnings."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+import warnings
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain, compress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from graphir import ops
+from graphir.decorators import uncollected
 from graphir.dtypes import DType
+from graphir.errors import CastWarning
+from graphir.escape import printable
 from graphir.ir.implied_casts import ImpliedCast, implied
+from graphir.ir.inlining import inlined
+from graphir.ir.liveness import all_live, live_mask
 from graphir.ir.operands import call_text
-from graphir.location import Location
+from graphir.location import Location, user_frame
 from graphir.passes.analysis.cast_syntax import syntax_of
+from graphir.passes.analysis.casts.causes import ImpliedUses
+from graphir.passes.analysis.casts.conversion import CastConversion
 from graphir.passes.analysis.casts.rows import CastRow
-from graphir.passes.analysis.policies.budget import limits_on, too_wide, within
-from graphir.passes.analysis.policies.verdict import Action, Verdict
+from graphir.passes.analysis.casts.walk import CastWalk, ConversionUse
+from graphir.passes.analysis.policies.verdict import (
+    Action,
+    Verdict,
+    family,
+    limits_on,
+    too_wide,
+    within,
+)
 from graphir.passes.analysis.suggestions import Promotion, UncastOp, cast_assignment, fix, rewritten
 from graphir.rule_reports.findings import count_text
+from graphir.source_text import is_cell
 
 if TYPE_CHECKING:
+    from graphir.ir.graph import Graph
     from graphir.ir.symbol import Symbol
+    from graphir.passes.analysis.policies.policy import Policy
 
 
 class CastHit(NamedTuple):
@@ -177,3 +197,154 @@ def _write(fix: str) -> str:
 
 def _often(times: int) -> str:
     return f" ({times:,} times)" if times > 1 else ""
+
+
+@uncollected
+def find_hits(policy: Policy, graph: Graph, outputs: Sequence[Symbol]) -> list[Hit]:
+    """Return a policy's hits in a graph, one for each line and kind, in the graph's order.
+
+    With `outputs`, the search covers only the inputs and the symbols that are live for `outputs`.
+    It enters the graphs of control flow.
+    """
+    if graph.has_bodies:
+        graph = inlined(graph, outputs)
+        outputs = graph.outputs
+    hits = _Judgement(policy, graph, graph.symbols).hits()
+    if not hits or not outputs or all_live(graph, outputs):
+        return hits
+    live = list(compress(graph.symbols, live_mask(graph, outputs)))
+    return _Judgement(policy, graph, live).hits()
+
+
+_WidthKey: TypeAlias = tuple[int, DType, str]
+"""(id of the location, which the symbols of a line share; dtype; its budget family)."""
+
+
+class _Judgement:
+    """The search of one policy over some symbols of one graph."""
+
+    def __init__(self, policy: Policy, graph: Graph, symbols: Collection[Symbol]) -> None:
+        self.policy, self.graph, self.symbols = policy, graph, symbols
+        exceeding = too_wide(policy.widest)
+        # By DType.code: the concrete dtype of its values if that exceeds the budget, else None.
+        self.wide: list[DType | None] = []
+        for dtype in DType if exceeding else ():
+            concrete = graph.concrete_dtype(dtype)
+            self.wide.append(concrete if concrete in exceeding else None)
+        # By symbol index: the dtype beyond the budget to which an operand is cast.
+        self._meeting: dict[int, DType] = {}
+
+    def hits(self) -> list[Hit]:
+        """Return the hits; hits of equal location and identity merge."""
+        hits_by_place: dict[Any, Hit] = {}
+        for hit in chain(self._cast_hits(), self._width_hits()):
+            key = hit.location, hit.identity
+            hits_by_place[key] = _merge(hits_by_place[key], hit) if key in hits_by_place else hit
+        return sorted(hits_by_place.values(), key=lambda hit: hit.symbol.index)
+
+    def _cast_hits(self) -> Iterator[CastHit]:
+        if self.graph.rules_before is not None:  # the graph is explicit: it implies no casts
+            return
+        uses = ImpliedUses(self.graph)
+        for use, times in self._uses():
+            verdict = self._verdict(use[0])
+            if verdict.action != "allow":
+                yield CastHit(uses.row(*use), verdict, self.policy.widest, times)
+
+    def _uses(self) -> Iterator[tuple[ConversionUse, int]]:
+        """Return the first use of each conversion at each line, with the number of its uses."""
+        walk, wide = CastWalk(self.graph, self._is_wanted), self.wide
+        firsts: dict[tuple[int, int], ConversionUse] = {}
+        times: dict[tuple[int, int], int] = {}
+        for use in chain(walk.casts(self.symbols), walk.literals(self.symbols)):
+            conversion, location, symbol, position = use
+            key = (
+                id(conversion),
+                id(location),
+            )  # walk and graph keep the objects alive: ids are unique
+            if key in times:
+                times[key] += 1
+            else:
+                firsts[key], times[key] = use, 1
+            if wide and position >= 0 and (dtype := wide[conversion.target.code]):
+                self._meeting.setdefault(symbol.index, dtype)
+        return zip(firsts.values(), times.values(), strict=True)
+
+    def _is_wanted(self, conversion: CastConversion) -> bool:
+        wide = bool(self.wide) and self.wide[conversion.target.code] is not None
+        return wide or self._verdict(conversion).action != "allow"
+
+    def _verdict(self, conversion: CastConversion) -> Verdict:
+        """Return the policy's verdict on a cast; the mere rounding of a literal is allowed."""
+        if not conversion.is_silent:
+            return _FREE
+        return self.policy.judge(conversion.source, conversion.target, conversion.loss)
+
+    def _width_hits(self) -> Iterator[WidthHit]:
+        """Yield the first symbol beyond the budget on each path of such symbols, one per line."""
+        roots: dict[int, _WidthKey] = {}
+        hits: dict[_WidthKey, WidthHit] = {}
+        for symbol in self.symbols if self.wide else ():
+            own = self.wide[symbol.type.dtype.code]
+            dtype = own or self._meeting.get(symbol.index)
+            if dtype is None or (symbol.op is ops.constant and symbol.attrs["literal"] is not None):
+                continue
+            of_operands = (roots[arg.index] for arg in symbol.args if arg.index in roots)
+            key = next((key for key in of_operands if key[2] == family(dtype)), None)
+            if key is not None:
+                hits[key] = hits[key]._replace(follows=hits[key].follows + 1)
+            else:
+                key = id(symbol.source), dtype, family(dtype)
+                hit = hits.get(key) or WidthHit(symbol, dtype, self.policy.widest, times=0)
+                hits[key] = hit._replace(times=hit.times + 1)
+            if own:
+                roots[symbol.index] = key
+        yield from hits.values()
+
+
+_FREE = Verdict("allow", ())
+
+
+def _merge(first: Hit, again: Hit) -> Hit:
+    times = first.times + again.times
+    if isinstance(first, WidthHit) and isinstance(again, WidthHit):
+        return first._replace(times=times, follows=first.follows + again.follows)
+    return first._replace(times=times)
+
+
+def warn_of(hits: Iterable[Hit]) -> None:
+    """Warn of each hit at its line; filters by module and the once-per-line default apply."""
+    modules: dict[str, dict[str, Any]] = {}
+    for hit in hits:
+        place = hit.location
+        path = (
+            place.source or f"<{printable(place.file)}>"
+        )  # warnings look for no file with a name in <>
+        names = modules.get(path)
+        if names is None:
+            names = modules[path] = _module(path)
+        warnings.warn_explicit(
+            f"{hit.message} [{printable(place.layer)}]" if place.layer else hit.message,
+            CastWarning,
+            place.file if is_cell(place.file) else path,
+            place.line,
+            module=names.get("__name__", "<string>"),
+            registry=names.setdefault("__warningregistry__", {}),
+        )
+
+
+def _module(path: str) -> dict[str, Any]:
+    """Return the globals of the module at a path, from a running frame or an imported module.
+
+    Without such a module, as for another cell of a notebook, returns the globals of the caller.
+    """
+    frame = asking = user_frame()
+    while frame is not None:
+        if frame.f_code.co_filename == path:
+            return frame.f_globals
+        frame = frame.f_back
+    for module in list(sys.modules.values()):
+        names: dict[str, Any] = getattr(module, "__dict__", {})
+        if names.get("__file__") == path:
+            return names
+    return asking.f_globals

@@ -1,15 +1,19 @@
-"""Cast patterns, the words that select casts in a policy: "lossy", "to:float64", "int->float"."""
+"""The words of policies: patterns of casts, and gates, as `graphir casts --fail-on` has them."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from graphir.dtypes import DType
 from graphir.errors import GraphError
 from graphir.loss import LOSS_KINDS, Loss
+
+if TYPE_CHECKING:
+    from graphir.passes.analysis.casts import CastReport, CastRow
+
 
 LOSSES = ("lossy", "exact", *LOSS_KINDS)
 """The words for losses: "lossy" (any loss), "exact" (no loss), or one kind of loss."""
@@ -105,3 +109,42 @@ def _unknown_word(text: str, near: Sequence[str]) -> GraphError:
     )
     hint = f"near it are {', '.join(map(repr, near))}" if near else choices
     return GraphError(f"{text!r} is no kind of cast; {hint}")
+
+
+ANY = "any"
+"""The word of a gate for every cast that the program does not spell out."""
+
+
+def gate_word(text: str) -> str:
+    """Return a word of a gate: `any`, or a word of policies (see cast_pattern); else GraphError."""
+    return ANY if text.strip() == ANY else policy_word(text)
+
+
+def forbidden_rows(report: CastReport, words: Iterable[str]) -> list[CastRow]:
+    """Return the rows of a report that a word of a gate forbids: casts, then steps.
+
+    Casts count that the program does not spell out. After a run a cast loses what it changed: a
+    word for a loss forbids casts that changed a value. Steps of arithmetic whose values wrapped,
+    overflowed, underflowed or became NaN count as lossy, and each word for a loss forbids the steps
+    of its kind.
+    """
+    pairs = [(word, cast_pattern("*->*" if word == ANY else word)) for word in words]
+    return [
+        *(row for row in report.rows if any(_forbids_cast(pattern, row) for _, pattern in pairs)),
+        *(row for row in report.losses if any(_forbids_step(*pair, row) for pair in pairs)),
+    ]
+
+
+def _forbids_cast(pattern: CastPattern, row: CastRow) -> bool:
+    is_unharmed = row.measured is not None and not row.measured.changed
+    return (
+        row.conversion.is_silent
+        and not (pattern.is_of_loss and is_unharmed)
+        and pattern.matches(row.source, row.target, row.loss)
+    )
+
+
+def _forbids_step(word: str, pattern: CastPattern, row: CastRow) -> bool:
+    if word in (ANY, "lossy"):
+        return row.loss.kinds != ("precision",)
+    return pattern.loss in row.loss.kinds

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from graphir.dtypes import DType, DTypeLike
 from graphir.errors import GraphError, PromotionError
-from graphir.passes.analysis.policies.budget import limit, too_wide
-from graphir.passes.analysis.policies.verdict import Action, Verdict
+from graphir.passes.analysis.policies.verdict import Action, Verdict, limit, too_wide
 
 # The modules that search for casts are imported at first use: most graphs have no policy.
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ class Policy:
         Omits casts that are not live for `outputs` (by default the outputs of the graph). An
         explicit graph, as after `implicit_cast`, implies no casts.
         """
-        from graphir.passes.analysis.policies.judgement import find_hits
+        from graphir.passes.analysis.policies.hits import find_hits
 
         return find_hits(self, graph, outputs or graph.outputs)
 
@@ -93,8 +92,7 @@ class Policy:
         """Raise one PromotionError for all forbidden hits; without any, warn at the hits' lines."""
         if self.silent:
             return
-        from graphir.passes.analysis.policies.hits import refusal
-        from graphir.passes.analysis.policies.warning import warn_of
+        from graphir.passes.analysis.policies.hits import refusal, warn_of
 
         hits = self.hits(graph, outputs)
         forbidden = [hit for hit in hits if hit.action == "forbid"]
@@ -107,10 +105,7 @@ def _sentences(graph: Graph, outputs: Sequence[Symbol]) -> list[str]:
     """Return the sentences that explain why outputs are wider than all inputs."""
     from graphir.passes.analysis.casts.report import cast_report
 
-    whole = graph.like()
-    whole.symbols, whole.inputs, whole.input_names = graph.symbols, graph.inputs, graph.input_names
-    whole.outputs = tuple(outputs or graph.outputs)
-    return cast_report(whole).sentences
+    return cast_report(graph.with_outputs(outputs or graph.outputs)).sentences
 
 
 def _several(value: Any) -> Iterable[Any]:

@@ -7,11 +7,10 @@ is the memory of the NumPy array that is the `self` of the built-in function.
 
 from __future__ import annotations
 
-import ctypes
 import math
 from collections.abc import Callable, Sequence
 from ctypes import Structure, addressof, c_char_p, c_int, c_void_p, py_object
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from graphir.runtime.native.abi.numpy_structs import (
 from graphir.runtime.native.assembly import words_of
 from graphir.runtime.native.drivers.records import (
     NOT_SHARED,
+    CallableCode,
     JobHead,
     SharedRanges,
     WordRecord,
@@ -109,15 +109,6 @@ class EntryCall(NamedTuple):
     hidden: int = 0
 
 
-class Code(Protocol):
-    """Machine code: its address, and of a kernel the context."""
-
-    @property
-    def address(self) -> int: ...  # noqa: D102
-    @property
-    def context(self) -> ctypes.Array[Any]: ...  # noqa: D102
-
-
 class _MethodDef(Structure):
     _fields_ = [("name", c_char_p), ("function", c_void_p), ("flags", c_int), ("doc", c_char_p)]
 
@@ -132,7 +123,9 @@ def assembly() -> str:
     return words_of(driver_text("abi/entry.ll", *own, ArrayObject, ScalarObject, Flags))
 
 
-def built_in(address: int, kernel: Code, call: EntryCall, code: Any = None) -> Callable[..., Any]:
+def built_in(
+    address: int, kernel: CallableCode, call: EntryCall, code: Any = None
+) -> Callable[..., Any]:
     """Return a built-in function of arrays that returns its results, or None (see `assembly`).
 
     `address` is that of the compiled `assembly`, which lives as long as `code`.

@@ -65,7 +65,7 @@ class PaidKernels(Generic[Kind, Entry]):
         self.numpy_time[kind] += perf_counter_ns() - start
         return result
 
-    def let_go(self, kernel: Compiled) -> None:
+    def evict(self, kernel: Compiled) -> None:
         """Evict a kernel; the next use of its kind recompiles it."""
         entries = self.kernels.items()
         self.kernels = {

@@ -480,9 +480,9 @@ class Products(PaidKernels[ProductKind, ProductCode]):
         product = np.ascontiguousarray(result[..., : x.shape[-2], : y.shape[-1]])
         return product.view(dtype) if product.itemsize == dtype.itemsize else product.astype(dtype)
 
-    def let_go(self, kernel: Compiled) -> None:
+    def evict(self, kernel: Compiled) -> None:
         """Evict a kernel; the next use of its kind recompiles it."""
-        super().let_go(kernel)
+        super().evict(kernel)
         self._jobs.clear()
 
     def compiled(self, kind: ProductKind) -> tuple[Any, ProductCode] | None:

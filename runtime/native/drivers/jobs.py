@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from ctypes import CFUNCTYPE, Array, Structure, addressof, c_int64, c_void_p
 from functools import cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from graphir.runtime.native.drivers.records import (
     BACKWARD,
     RECORDS,
+    CallableCode,
     Relocation,
     SharedRanges,
     WordRecord,
@@ -38,15 +39,6 @@ from graphir.runtime.program.tier import RangeCall
 
 SCRATCH, OWN = -2, -1
 """The numbers, among those of memories, of the scratch memory of a job, and of its own records."""
-
-
-class CallableCode(Protocol):
-    """A kernel or a driver: the address of `function(record, context, first, end)`, its context."""
-
-    @property
-    def address(self) -> int: ...  # noqa: D102
-    @property
-    def context(self) -> Array[Any]: ...  # noqa: D102
 
 
 class Driver(NamedTuple):

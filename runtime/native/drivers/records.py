@@ -15,7 +15,7 @@ from ctypes import Array, Structure, c_int64, sizeof
 from enum import IntEnum
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,6 +118,15 @@ def with_numbers(text: str, *names: type[Structure] | type[IntEnum]) -> str:
         return str(word_count(owner) if field == "words" else word(owner, field))
 
     return re.sub(rf"\b({'|'.join(by_name)})\.(\w+)", number, text)
+
+
+class CallableCode(Protocol):
+    """A kernel or a driver: the address of `function(record, context, first, end)`, its context."""
+
+    @property
+    def address(self) -> int: ...  # noqa: D102
+    @property
+    def context(self) -> Array[Any]: ...  # noqa: D102
 
 
 # -- jobs, which threads share

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from ctypes import addressof
 from functools import cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -147,8 +147,9 @@ _ready: dict[Need, bool] = {}
 
 def _need(kernel: Any) -> Need:
     """Return the kind of an operation, with the arguments of its probe."""
-    kind = OPERATIONS.get(type(kernel))
-    return (type(kernel), kind.arguments(kernel)) if kind else None
+    part: type[Any] = kernel.__class__
+    kind = OPERATIONS.get(part)
+    return (part, kind.arguments(kernel)) if kind else None
 
 
 def _prepare(needs: Iterable[Need]) -> None:
@@ -175,7 +176,7 @@ def sequence_entry(
     long: bool,
     empty: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
-    """Return a built-in function that runs parts in order (see `Tier.sequence`).
+    """Return a built-in function that runs parts in order (see `NativeTier.sequence`).
 
     The parts are ready.
     """
@@ -234,7 +235,8 @@ def _driver() -> Any:
 
 def _operation(kernel: Any) -> Operation:
     """Return a part of a sequence as an operation."""
-    if kind := OPERATIONS.get(type(kernel)):
+    part: type[Any] = kernel.__class__
+    if kind := OPERATIONS.get(part):
         return kind.operation(kernel)
     if isinstance(kernel, Job):
         return job_operation(kernel)
@@ -397,25 +399,45 @@ def _is_numpys(
     return True
 
 
-OPERATIONS: dict[type[Any], OperationKind] = {
-    Product: OperationKind(
-        lambda product: (product.dtype, product if product.threads > 1 else None),
-        _multiplies,
-        _product_operation,
-    ),
-    ColumnFold: OperationKind(
-        lambda fold: (fold.name, fold.dtype, fold.space.lanes), can_fold, fold_operation
-    ),
-    ColumnStart: OperationKind(lambda _: (), fold_code, start_operation),
-    ColumnMean: OperationKind(lambda mean: (mean.dtype,), mean_code, mean_operation),
-    LeafJoin: OperationKind(lambda join: (join.name, join.dtype), join_code, join_operation),
-    Accumulation: OperationKind(
-        lambda accumulation: (accumulation,),
-        _accumulates,
-        lambda accumulation: job_operation(accumulations(False).job(accumulation)),
-    ),
-    RowSort: OperationKind(lambda sort: (sort.dtype,), sorts_as_numpy, _sort_operation),
-    ElementMoves: OperationKind(lambda moves: (moves.size,), move_code, move_operation),
-    LoopRun: OperationKind(lambda _: (), loop_code, loop_operation),
-}
+Part = TypeVar("Part")
+
+
+def _row(
+    part: type[Part],
+    arguments: Callable[[Part], tuple[Any, ...]],
+    is_usable: Callable[..., Any],
+    operation: Callable[[Part], Operation],
+) -> tuple[type[Any], OperationKind]:
+    """Return a row of OPERATIONS: the type of a part, and the kind of its operation."""
+    return part, OperationKind(arguments, is_usable, operation)
+
+
+OPERATIONS: dict[type[Any], OperationKind] = dict(
+    [
+        _row(
+            Product,
+            lambda product: (product.dtype, product if product.threads > 1 else None),
+            _multiplies,
+            _product_operation,
+        ),
+        _row(
+            ColumnFold,
+            lambda fold: (fold.name, fold.dtype, fold.space.lanes),
+            can_fold,
+            fold_operation,
+        ),
+        _row(ColumnStart, lambda _: (), fold_code, start_operation),
+        _row(ColumnMean, lambda mean: (mean.dtype,), mean_code, mean_operation),
+        _row(LeafJoin, lambda join: (join.name, join.dtype), join_code, join_operation),
+        _row(
+            Accumulation,
+            lambda accumulation: (accumulation,),
+            _accumulates,
+            lambda accumulation: job_operation(accumulations(False).job(accumulation)),
+        ),
+        _row(RowSort, lambda sort: (sort.dtype,), sorts_as_numpy, _sort_operation),
+        _row(ElementMoves, lambda moves: (moves.size,), move_code, move_operation),
+        _row(LoopRun, lambda _: (), loop_code, loop_operation),
+    ]
+)
 """The kinds of operations besides kernels and jobs."""

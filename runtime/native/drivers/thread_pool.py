@@ -40,6 +40,7 @@ from graphir.runtime.native.drivers.records import (
     driver_text,
 )
 from graphir.runtime.native.probe import compiled_code
+from graphir.runtime.program.cost_model import POLL_SECONDS, WAIT_MICROSECONDS, WORKERS
 
 JOB = "job"
 """The state that is the address of a job."""
@@ -70,15 +71,6 @@ TRANSITIONS = (
     Transition("wait_for_lock", "leaves", State.WAITS, State.ABSENT, "none came for long"),
     Transition("work", "ended", State.POLLS, State.ABSENT, "the process ends"),
 )
-
-POLL_SECONDS = 50e-6
-"""Seconds for which a worker polls."""
-
-WAIT_MICROSECONDS = 20_000
-"""Microseconds for which a worker waits after that."""
-
-WORKERS = 63
-"""The largest number of workers of a process."""
 
 _PAUSES = 10_000
 """The pauses whose time says how often a worker polls."""

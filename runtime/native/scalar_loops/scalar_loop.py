@@ -25,7 +25,7 @@ from graphir.runtime.native.probe import engine, failure_reason
 from graphir.runtime.native.region_writer import UnsupportedError
 from graphir.runtime.native.scalar_loops.graph_writer import LoopArray, Lowered
 from graphir.runtime.native.scalar_loops.loop_writer import LoopWriter
-from graphir.runtime.program.cost_model import COST
+from graphir.runtime.program.tier import CompileBudget
 from graphir.semantics.evaluation import contiguous
 
 if TYPE_CHECKING:
@@ -86,14 +86,19 @@ class ScalarLoop:
     def __init__(self, symbol: Symbol, program: Program, now: bool) -> None:
         self._symbol, self._program, self._now = symbol, program, now
         self.why = "" if all(_is_word(type_) for type_ in symbol.type.parts) else "rows"
-        self._time, self._due = 0.0, COST.COMPILE_COST
+        self._budget, self._instructions = CompileBudget(), 0
         self.code: Any = None
         self._call: Callable[[Any, Any], int] | None = None
         self.context: Any = None
 
-    def spend(self, time: float) -> None:
+    def charge(self, time: float) -> None:
         """Charge nanoseconds that Python has spent on the loop."""
-        self._time += time
+        self._budget.charge(time)
+
+    @property
+    def _is_earned(self) -> bool:
+        """Whether Python has spent more time on the loop than a compilation takes, as now known."""
+        return self._budget.covers(lambda: self._instructions)
 
     @property
     def is_compiled(self) -> bool:
@@ -101,7 +106,7 @@ class ScalarLoop:
 
         With `now`, the loop is compiled at once.
         """
-        if self._call is None and not self.why and (self._now or self._time > self._due):
+        if self._call is None and not self.why and (self._now or self._is_earned):
             if self._now:
                 self._compile()
             else:
@@ -122,10 +127,8 @@ class ScalarLoop:
             if self._call is not None or self.why:
                 return
             try:
-                text, addresses, size = self._write()
-                due = COST.COMPILE_COST + COST.COMPILE_COST_INSTRUCTION * size
-                if not self._now and self._time < due:
-                    self._due = due
+                text, addresses, self._instructions = self._write()
+                if not (self._now or self._is_earned):
                     return
                 code = engine().CompiledCode(text, "loop")
             except UnsupportedError as error:

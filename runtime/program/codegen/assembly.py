@@ -228,8 +228,8 @@ class Walk:
     """An interpreter of the calls of a long region, whose source would take long to compile.
 
     The walk caches calls between scratch slots and constants together with their arrays, by the
-    lane that owns the scratch memory. On each block it binds only the calls that read inputs or
-    write results.
+    workspace that owns the scratch memory. On each block it binds only the calls that read inputs
+    or write results.
     """
 
     def __init__(

@@ -153,7 +153,7 @@ class Statements(NamedTuple):
 def inline_while_loop(
     condition: Statements, body: Statements, carries: int
 ) -> Callable[..., tuple[Sequence[Any], bool]] | None:
-    """Return `run(lane, iterations, *operands)`: the carries, and whether the loop ended.
+    """Return `run(workspace, iterations, *operands)`: the carries, and whether the loop ended.
 
     The answer is None if the bodies are long.
     """
@@ -165,7 +165,7 @@ def inline_while_loop(
     iteration = inline_iteration(condition, body, "c", values, f"return ({values}), True", writer)
     writer.lines = ["for _ in range(iterations):", *iteration]
     writer.lines.append(f"return ({values}), False")
-    return writer.function(["lane", "iterations", *body.inputs])
+    return writer.function(["workspace", "iterations", *body.inputs])
 
 
 def inline_iteration(
@@ -190,7 +190,7 @@ def inline_iteration(
 def inline_scan(
     body: Statements, carries: int, scanned: int
 ) -> Callable[..., Sequence[Any]] | None:
-    """Return `run(lane, places, rows, stacked, *others)`, which gives the carries.
+    """Return `run(workspace, places, rows, stacked, *others)`, which gives the carries.
 
     `rows` are the arrays by whose rows it runs, `stacked` those of the other results, and `others`
     the carries and the captured values. The answer is None if the body is long.
@@ -212,7 +212,7 @@ def inline_scan(
     writer.lines += ["for place in places:", *[f"    {line}" for line in lines]]
     writer.lines.append(f"return ({values})")
     others = [*body.inputs[:carries], *body.inputs[end:]]
-    return writer.function(["lane", "places", "rows", "ys", *others])
+    return writer.function(["workspace", "places", "rows", "ys", *others])
 
 
 def _assignment(values: str, results: Sequence[str]) -> list[str]:

@@ -12,7 +12,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -47,11 +47,13 @@ from graphir.runtime.program.tier import (
     ProductOperand,
     RowSort,
     SequencePart,
-    SharedJob,
-    Tier,
 )
 from graphir.runtime.program.wavefronts import WavefrontStep
 from graphir.semantics.kernels import kernel_of
+
+if TYPE_CHECKING:
+    from graphir.runtime.native import NativeTier
+    from graphir.runtime.native.drivers.jobs import Job
 
 AnyStep: TypeAlias = "Step | PhasesStep | BatchStep"
 
@@ -110,7 +112,7 @@ class SequenceWriter:
         values: Sequence[Any],
         views: Mapping[int, View],
         tuples: Mapping[tuple[int, int], int],
-        tier: Tier,
+        tier: NativeTier,
     ) -> None:
         self._tuples, self._tier = tuples, tier
         self._inputs, self._values, self._views = inputs, [*values], views
@@ -202,7 +204,7 @@ class SequenceWriter:
         return True
 
     def _add_long_rows(
-        self, step: RegionStep, job: SharedJob, cells: Sequence[int], trees: Sequence[Tree]
+        self, step: RegionStep, job: Job, cells: Sequence[int], trees: Sequence[Tree]
     ) -> bool:
         """Add the reductions of the leaves of long rows, and their joins."""
         for cell, size in _sizes(step):
@@ -338,7 +340,7 @@ class SequenceWriter:
         return True
 
     def _add_sums_of_job(
-        self, symbols: Sequence[Symbol], space: ColumnSpace, job: SharedJob, cells: Sequence[int]
+        self, symbols: Sequence[Symbol], space: ColumnSpace, job: Job, cells: Sequence[int]
     ) -> None:
         """Add a job that reduces outer axes; its last cells are those of the results."""
         places = [self._places[cell] for cell in cells]
@@ -463,7 +465,7 @@ class SequenceWriter:
 
 def sequence_of(
     steps: Sequence[AnyStep],
-    tier: Tier,
+    tier: NativeTier,
     arrays: Sequence[ArrayCell],
     inputs: int,
     constants: Mapping[int, Any],

@@ -28,7 +28,7 @@ def fits(steps: Sequence[Step]) -> bool:
 
 
 class Straight:
-    """Some steps as a generated `function(lane, *inputs)` that returns their results as a tuple.
+    """Some steps as a generated `function(workspace, *inputs)`, which returns a tuple of results.
 
     `reads` are the cells of the inputs, `writes` the cells of the results. With `types`, a dtype
     and shape for each input, the function returns None unless each input is a plain array of its
@@ -75,7 +75,7 @@ class Straight:
         if types is not None:
             writer.lines[:0] = self._tests(types, writer)
         self.function: Callable[..., tuple[Any, ...] | None] = writer.function(
-            ["lane", *[f"{name}=None" for name in inputs], "*more"]
+            ["workspace", *[f"{name}=None" for name in inputs], "*more"]
         )
 
     def _cell(self, cell: int) -> str:
@@ -139,14 +139,14 @@ class Straight:
             )
 
     def _scratch(self, writer: FunctionWriter) -> Iterator[str]:
-        """Yield the statement that takes the scratch memory of the lane, if steps need any."""
+        """Yield the statement that takes the scratch memory of the workspace, if steps need any."""
         if self._views:
             names = ", ".join([f"s{k}" for k in range(len(self._views))])
-            yield f"{names}, = lane.views({writer.name(Need(self._views))})"
+            yield f"{names}, = workspace.views({writer.name(Need(self._views))})"
 
     def run(self, run: PlanRun) -> None:
         """Run the function as one step of a plan."""
-        outputs = self.function(run.lane, *[run.values[cell] for cell in self.reads])
+        outputs = self.function(run.workspace, *[run.values[cell] for cell in self.reads])
         assert outputs is not None
         for cell, value in zip(self.writes, outputs, strict=True):
             run.values[cell] = value
@@ -328,7 +328,9 @@ class Straight:
             names[len(step.operands) :] = scratch
         lines.append(f"r = {writer.name(entry)}({', '.join(names)})")
         lines.append("if r is None:")
-        other = f"{writer.name(function.function)}(lane, {', '.join(self._cells(function.reads))})"
+        other = (
+            f"{writer.name(function.function)}(workspace, {', '.join(self._cells(function.reads))})"
+        )
         lines.append(f"    {', '.join(self._cells(function.writes))}, = {other}")
         lines.append("else:")
         if results:

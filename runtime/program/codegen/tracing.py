@@ -68,12 +68,12 @@ def select(condition: NDArray[Any], x: NDArray[Any], y: NDArray[Any], out: NDArr
         np.copyto(out, x, where=condition)
 
 
-def real_part(source: NDArray[Any], out: NDArray[Any]) -> None:
+def real_part(source: Any, out: NDArray[Any]) -> None:
     """Store the real parts of complex numbers in `out`."""
     out[...] = source.real
 
 
-def imaginary_part(source: NDArray[Any], out: NDArray[Any]) -> None:
+def imaginary_part(source: Any, out: NDArray[Any]) -> None:
     """Store the imaginary parts of complex numbers in `out`."""
     out[...] = source.imag
 

@@ -70,14 +70,12 @@ class _Orders:
                 else:
                     self._values.append(self._rewritten(symbol))
         new = self.new
-        new.inputs = [self._values[symbol.index][0] for symbol in self.old.inputs]
-        new.input_names = list(self.old.input_names)
-        new.outputs = tuple(
-            [
-                self._moved_to(symbol.index, outputs.get(i, tuple(range(symbol.rank))))
-                for i, symbol in enumerate(self.old.outputs)
-            ]
-        )
+        inputs_new = [self._values[symbol.index][0] for symbol in self.old.inputs]
+        outputs_new = [
+            self._moved_to(symbol.index, outputs.get(i, tuple(range(symbol.rank))))
+            for i, symbol in enumerate(self.old.outputs)
+        ]
+        new.set_interface(inputs_new, self.old.input_names, outputs_new)
         return new
 
     def _rewritten(self, symbol: Symbol) -> tuple[Symbol, Axes]:

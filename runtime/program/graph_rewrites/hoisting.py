@@ -134,9 +134,8 @@ def _with_constants(graph: Graph, constants: Mapping[int, Symbol]) -> Graph:
             )
     new = rewriter.finish()
     places = [place for place in range(len(graph.inputs)) if place not in constants]
-    new.inputs = [new.inputs[place] for place in places]
-    new.input_names = [new.input_names[place] for place in places]
-    return new
+    inputs, names = new.inputs, new.input_names
+    return new.set_interface((inputs[i] for i in places), (names[i] for i in places))
 
 
 def _large_values(graph: Graph) -> set[int]:

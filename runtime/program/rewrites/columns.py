@@ -17,13 +17,20 @@ from graphir.runtime.program.codegen.assembly import assemble
 from graphir.runtime.program.codegen.instructions import RegionCode
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.cutting import Region
-from graphir.runtime.program.region_steps import Partition, RegionStep, RowsOf, Taker
+from graphir.runtime.program.region_steps import Partition, RegionStep, RowsOf
 from graphir.runtime.program.rewrites.fusion import AnyStep
-from graphir.runtime.program.rows import Columns, ColumnSpace, column_space, finish_columns, neutral
+from graphir.runtime.program.rows import (
+    Columns,
+    ColumnSpace,
+    RowConsumer,
+    column_space,
+    finish_columns,
+    neutral,
+)
 from graphir.runtime.program.steps import CallStep, PlanRun
-from graphir.runtime.program.tier import CompiledRegion
 
 if TYPE_CHECKING:
+    from graphir.runtime.native.kernels import Kernels
     from graphir.runtime.program.program import Program
 
 
@@ -71,7 +78,7 @@ class ColumnsStep(RegionStep):
             return
         super().run(run)
 
-    def _run_together(self, native: CompiledRegion, run: PlanRun) -> bool:
+    def _run_together(self, native: Kernels, run: PlanRun) -> bool:
         """Compute and reduce all rows in machine code, if it can, and return whether it did."""
         lead, _, lanes = self.space
         outs = [self._out(run, index, True) for index in range(len(self.writes))]
@@ -89,7 +96,7 @@ class ColumnsStep(RegionStep):
             run.values[cell] = out
         return True
 
-    def _taker(self, rows: RowsOf, run: PlanRun, partition: Partition) -> Taker:
+    def _consumer(self, rows: RowsOf, run: PlanRun, partition: Partition) -> RowConsumer:
         symbol = rows.symbol
         out = run.empty(rows.cell, rows.shape, symbol.dtype.storage)
         fold = self.native.column_fold(symbol, self.space) if self.native else None

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from graphir.location import Location
 from graphir.passes.analysis.expressions import expression, statement
 from graphir.runtime.sources.folding import Folding
+from graphir.runtime.sources.jax_.lax_rows import Jax, Jaxpr, JaxprEquation
 from graphir.runtime.sources.libraries import INSTALLED, SITE_PACKAGES
 
 
@@ -38,7 +39,7 @@ class EquationSite(NamedTuple):
 class Sites:
     """The sites of the equations of jaxprs. `jax` is the module."""
 
-    def __init__(self, jax: Any) -> None:
+    def __init__(self, jax: Jax) -> None:
         self._jax = str(Path(jax.__file__).parent)
         self._libraries = (self._jax, *INSTALLED)
         self._locations: dict[tuple[int, int, str], Location] = {}
@@ -79,7 +80,10 @@ class Sites:
         return bool(_DTYPES & {*parameters[: len(call.args)]})
 
     def of(
-        self, equation: Any, outer: EquationSite | None, within: tuple[str, str] | None = None
+        self,
+        equation: JaxprEquation,
+        outer: EquationSite | None,
+        within: tuple[str, str] | None = None,
     ) -> EquationSite:
         """Return the site of an equation.
 
@@ -120,7 +124,7 @@ class Sites:
             library.append(code)
         return EquationSite(Location.at("", 1), "", False)
 
-    def traced_function(self, jaxpr: Any) -> tuple[str, str] | None:
+    def traced_function(self, jaxpr: Jaxpr) -> tuple[str, str] | None:
         """Return the file and the name of the function of a jaxpr if it is a library's."""
         info = jaxpr.debug_info
         file: str = getattr(info, "func_filename", None) or ""

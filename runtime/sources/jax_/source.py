@@ -19,9 +19,7 @@ from graphir import (
     DType,
     Graph,
     GraphError,
-    GraphirError,
     Op,
-    Origin,
     PromotionRules,
     Symbol,
     TensorType,
@@ -33,26 +31,28 @@ from graphir.location import INTERMEDIATE
 from graphir.ops.control import Callee
 from graphir.ops.types import TupleType
 from graphir.runtime.optional import optional
-from graphir.runtime.sources.draws import note_draws
-from graphir.runtime.sources.folding import Folding
-from graphir.runtime.sources.jax_.calls import BoundPrimitive
+from graphir.runtime.sources.folding import Folding, note_draws
+from graphir.runtime.sources.jax_.bound_primitive import BoundPrimitive
 from graphir.runtime.sources.jax_.frames import EquationSite, Sites
-from graphir.runtime.sources.jax_.indexing import INDEXING
-from graphir.runtime.sources.jax_.retraces import JittedCalls, RefusedLoop, refused_loop
-from graphir.runtime.sources.jax_.rows import (
+from graphir.runtime.sources.jax_.gather_scatter import ROWS
+from graphir.runtime.sources.jax_.lax_rows import (
     INLINED,
     MOVING,
     PROMOTING,
-    ROWS,
+    AbstractValue,
     Equation,
-    Parameters,
-    Row,
+    Jax,
+    Jaxpr,
+    JaxprEquation,
+    Variable,
     array_type,
     drops_imaginary,
     has_explicit_dtypes,
     has_keys,
     is_float0,
 )
+from graphir.runtime.sources.jax_.loops import LOOPS, JittedCalls, RefusedLoop, refused_loop
+from graphir.runtime.sources.op_rows import Row, trial
 
 
 @uncollected
@@ -79,7 +79,6 @@ def from_jax(function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Gr
     with note_draws(omitted.append), folding.watched(_makers(jax)):
         jaxpr = _traced(jax, _arrays_of(jax, function, omitted), args, keywords)
     graph = Graph(name, rules=_rules(jax))
-    graph.library = "jax"
     values = [
         Value(graph.input(array_type(variable.aval), name=name))
         for name, variable in zip(_input_names(jaxpr), jaxpr.jaxpr.invars, strict=True)
@@ -87,18 +86,18 @@ def from_jax(function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Gr
     importer = Importer(graph, Sites(jax), jax)
     graph.output(*importer.closed(jaxpr, values, None))
     cut = _cut_arguments(jax, jaxpr, jax.tree.leaves((args, keywords)), graph.input_names)
-    graph.notes = [*cut, *omitted, *importer.skipped, *importer.calls.notes(graph)]
-    graph.unseen = folding.unseen(graph, function)
+    notes = [*cut, *omitted, *importer.skipped, *importer.calls.notes(graph)]
+    graph.describe(library="jax", notes=notes, unseen=folding.unseen(graph, function))
     return graph
 
 
-def _makers(jax: Any) -> list[tuple[Any, str, str]]:
+def _makers(jax: Jax) -> list[tuple[Any, str, str]]:
     """Return the constructors of JAX that make an array of Python numbers (see Folding.watched)."""
     names = [(jax.numpy, name, f"jnp.{name}") for name in ("array", "asarray")]
     return [*names, (type(jax.numpy.int32), "__call__", "a scalar type of jnp")]
 
 
-def _concrete(jax: Any, array: Any) -> Any:
+def _concrete(jax: Jax, array: Any) -> Any:
     """Return the values of an array of JAX; None for a tracer and for keys."""
     if isinstance(array, jax.core.Tracer) or jax.dtypes.issubdtype(
         array.dtype, jax.dtypes.extended
@@ -107,14 +106,14 @@ def _concrete(jax: Any, array: Any) -> Any:
     return np.asarray(array)
 
 
-def _rules(jax: Any) -> PromotionRules:
+def _rules(jax: Jax) -> PromotionRules:
     """Return the rules of JAX's release and its present settings."""
     wide = jax.config.jax_enable_x64 or has_explicit_dtypes(jax)
     return rules("jax" if wide else "jax_x32").of_release(jax.__version__)
 
 
 def _cut_arguments(
-    jax: Any, jaxpr: Any, leaves: Sequence[Any], names: Sequence[str]
+    jax: Jax, jaxpr: Jaxpr, leaves: Sequence[Any], names: Sequence[str]
 ) -> Iterator[str]:
     """Yield a sentence for each array of 64 bits of which JAX changes values as it makes it 32."""
     variables = jaxpr.jaxpr.invars
@@ -139,7 +138,7 @@ def _cut_arguments(
 
 
 def _traced(
-    jax: Any, function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any]
+    jax: Jax, function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any]
 ) -> Any:
     """Return the jaxpr of a function; GraphError for a loop whose carry changes its dtype."""
     trace = jax.make_jaxpr(function)
@@ -160,7 +159,7 @@ def _traced(
 
 
 def _arrays_of(
-    jax: Any, function: Callable[..., Any], omitted: list[str]
+    jax: Jax, function: Callable[..., Any], omitted: list[str]
 ) -> Callable[..., list[Any]]:
     """Return a function that returns the leaves of another one's result that are arrays.
 
@@ -185,7 +184,7 @@ def _arrays_of(
     return arrays
 
 
-def _refusal(jax: Any, loop: RefusedLoop, name: str) -> GraphError:
+def _refusal(jax: Jax, loop: RefusedLoop, name: str) -> GraphError:
     """Return the error for a loop whose carry changes its dtype, with the op that changes it."""
     graph = Graph(name, rules=_rules(jax))
     sites = Sites(jax)
@@ -228,7 +227,7 @@ class ClosedConstant:
 class Importer:
     """Adds the equations of jaxprs to a graph. `jax` is the module."""
 
-    def __init__(self, graph: Graph, sites: Sites, jax: Any) -> None:
+    def __init__(self, graph: Graph, sites: Sites, jax: Jax) -> None:
         self.graph, self.sites, self.jax = graph, sites, jax
         self._literal: type = optional("jax.extend.core", "jax", "from_jax").Literal
         self._site: EquationSite | None = None
@@ -236,16 +235,16 @@ class Importer:
         self.skipped: list[str] = []
 
     def closed(
-        self, jaxpr: Any, values: Iterable[Operand], outer: EquationSite | None
+        self, jaxpr: Jaxpr, values: Iterable[Operand], outer: EquationSite | None
     ) -> list[Symbol]:
         """Return the symbols of a jaxpr's results for the values of its inputs."""
         return [self._symbol(value) for value in self._inlined(jaxpr, values, outer)]
 
     def _inlined(
-        self, jaxpr: Any, values: Iterable[Operand], outer: EquationSite | None
+        self, jaxpr: Jaxpr, values: Iterable[Operand], outer: EquationSite | None
     ) -> list[Value]:
         constants: Sequence[Any] = getattr(jaxpr, "consts", ())
-        block: Any = getattr(jaxpr, "jaxpr", jaxpr)
+        block: Jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
         environment: dict[Any, Operand] = dict(zip(block.invars, values, strict=True))
         for variable, constant in zip(block.constvars, constants, strict=True):
             environment[variable] = ClosedConstant(constant)
@@ -261,7 +260,7 @@ class Importer:
 
     # -- values
 
-    def _operand(self, variable: Any, environment: Mapping[Any, Operand]) -> Operand:
+    def _operand(self, variable: Variable, environment: Mapping[Any, Operand]) -> Operand:
         if not isinstance(variable, self._literal):
             return environment[variable]
         type_ = array_type(variable.aval)
@@ -269,7 +268,7 @@ class Importer:
             return Value(self.graph.scalar(np.asarray(variable.val).item()))
         return Value(self._constant(variable.val, type_.dtype))
 
-    def _value(self, variable: Any, environment: Mapping[Any, Operand]) -> Value:
+    def _value(self, variable: Variable, environment: Mapping[Any, Operand]) -> Value:
         operand = self._operand(variable, environment)
         if isinstance(operand, Value):
             return operand
@@ -298,16 +297,16 @@ class Importer:
             symbol = self.graph.emit(ops.real, (symbol,), {})
             if symbol.dtype is to:
                 return symbol
-        cast_ = self.graph.emit(ops.cast, (symbol,), {"to": to})
-        if not site.is_conversion:
-            operand, op = (INTERMEDIATE, site.function) if "." in site.function else ("x", "cast")
-            origin = Origin(operand, op, site.location, self.graph.rules.name, symbol.dtype, to)
-            cast_.source = (origin,)
-        return cast_
+        if site.is_conversion:
+            return self.graph.emit(ops.cast, (symbol,), {"to": to})
+        operand, op = (INTERMEDIATE, site.function) if "." in site.function else ("x", "cast")
+        return self.graph.cast_for(symbol, to, operand, op)
 
     # -- equations
 
-    def _equation(self, equation: Any, environment: dict[Any, Operand], site: EquationSite) -> None:
+    def _equation(
+        self, equation: JaxprEquation, environment: dict[Any, Operand], site: EquationSite
+    ) -> None:
         name, params = equation.primitive.name, equation.params
         self._site = site
         with self.graph.at(site.location):
@@ -337,7 +336,7 @@ class Importer:
                 results = [Value(symbol) for symbol in self._applied(equation, values, types)]
         environment.update(zip(equation.outvars, results, strict=True))
 
-    def _expansion(self, equation: Any) -> Any:
+    def _expansion(self, equation: JaxprEquation) -> Any:
         """Return the jaxpr of a primitive that JAX composes of others; None if it cannot."""
         jax, composed = self.jax, equation.params["_prim"]
 
@@ -361,7 +360,7 @@ class Importer:
         return Value(self._symbol(pending)) if site.is_conversion else pending
 
     def _applied(
-        self, equation: Any, values: Sequence[Value], types: Sequence[TensorType]
+        self, equation: JaxprEquation, values: Sequence[Value], types: Sequence[TensorType]
     ) -> Sequence[Symbol]:
         """Return the results of a primitive, by its row or as a call."""
         name = equation.primitive.name
@@ -373,25 +372,17 @@ class Importer:
             else Value(self._symbol(value))
             for value in values
         ]
-        params, before = Parameters(equation.params), len(self.graph.symbols)
-        if name in CONTROL:
-            try:
-                results = CONTROL[name](self, params, [*map(self._symbol, values)], types)
-            except _RAW:  # of another version of JAX, or another package
-                results = None
-            if results is not None and not params.have_effect():
-                return results
-            del self.graph.symbols[before:]
-        row = ROWS.get(name) or INDEXING.get(name)
+        row = ROWS.get(name)
         variables = (*equation.invars, *equation.outvars)
-        if row is not None and not any(has_keys(variable.aval) for variable in variables):
-            has_casts = any(value.cast for value in values)
-            if has_casts and (isinstance(row, Op) or name in PROMOTING):
-                results = self._by_row(row, params, values, types, implies=True)
+        has_key = any(has_keys(variable.aval) for variable in variables)
+        if row is not None and (name in LOOPS or not has_key):
+            call = Equation(self, name, types)
+            if any(value.cast for value in values) and name in PROMOTING:
+                results = self._by_row(row, call, equation.params, values, implies=True)
                 if results is not None:
                     return results
             values = [Value(self._symbol(value)) for value in values]
-            results = self._by_row(row, params, values, types)
+            results = self._by_row(row, call, equation.params, values)
             if results is not None:
                 return results
         return self._call_of(equation, [self._symbol(value) for value in values], types)
@@ -399,9 +390,9 @@ class Importer:
     def _by_row(
         self,
         row: Row,
-        params: Parameters,
+        call: Equation,
+        params: Mapping[str, Any],
         values: Sequence[Value],
-        types: Sequence[TensorType],
         implies: bool = False,
     ) -> Sequence[Symbol] | None:
         """Return the results of a row; None where it does not cover an equation.
@@ -409,21 +400,17 @@ class Importer:
         If it `implies` conversions, the operands are the values before them. The answer is then
         None, too, where the rules convert an operand or type a result otherwise than JAX does.
         """
-        graph, before = self.graph, len(self.graph.symbols)
-        args = [value.symbol for value in values]
-        equation = Equation(graph, params, args, types)
-        try:
-            result = equation.emit(row, *args) if isinstance(row, Op) else row(equation)
-            if result is not None and not params.have_effect():
-                several = isinstance(result, (list, tuple))
-                results: Sequence[Symbol] = cast("Any", result if several else [result])
-                if not implies:
-                    return [self.conformed(*pair) for pair in zip(results, types, strict=True)]
-                if [x.type for x in results] == [*types] and self._are_implied(values, before):
-                    return results
-        except (GraphirError, *_RAW):  # the rules refuse what only JAX's own functions promote
-            pass
-        del graph.symbols[before:]
+        types = cast("Sequence[TensorType]", call.types)
+        with trial(self.graph) as attempt:  # the rules may refuse what only JAX promotes
+            first = len(self.graph.symbols)
+            symbols = ROWS.results(row, call, [value.symbol for value in values], params)
+            if symbols is None:
+                return None
+            results = cast("Sequence[Symbol]", symbols)
+            if not implies:
+                return attempt.keep(self.conformed_all(results, types))
+            if [x.type for x in results] == [*types] and self._are_implied(values, first):
+                return attempt.keep(results)
         return None
 
     def _are_implied(self, values: Sequence[Value], first: int) -> bool:
@@ -452,7 +439,7 @@ class Importer:
         return [self.conformed(*pair) for pair in zip(symbols, types, strict=True)]
 
     def _call_of(
-        self, equation: Any, args: Sequence[Symbol], types: Sequence[TensorType]
+        self, equation: JaxprEquation, args: Sequence[Symbol], types: Sequence[TensorType]
     ) -> Sequence[Symbol]:
         """Return the results of a primitive as those of a call of it."""
         function = BoundPrimitive(self.jax, equation)
@@ -471,7 +458,7 @@ class Importer:
 
     def body(
         self,
-        jaxpr: Any,
+        jaxpr: Jaxpr,
         types: Iterable[TensorType],
         order: Sequence[int],
         results: Sequence[TensorType] = (),
@@ -492,7 +479,7 @@ class Importer:
         with graph.at(site.location):
             inputs = [graph.input(type_) for type_ in types]
 
-            def traced_results(jaxpr: Any, order: Sequence[int]) -> list[Symbol]:
+            def traced_results(jaxpr: Jaxpr, order: Sequence[int]) -> list[Symbol]:
                 pairs = zip(order, jaxpr.jaxpr.invars, strict=True)
                 values = [
                     Value(importer.conformed(inputs[place], array_type(variable.aval)))
@@ -521,108 +508,13 @@ class Importer:
 
 Operand: TypeAlias = Value | ClosedConstant
 
-Control: TypeAlias = Callable[
-    [Importer, Mapping[str, Any], Sequence[Symbol], Sequence[TensorType]], "Sequence[Symbol] | None"
-]
 
-
-def _cond(
-    importer: Importer,
-    params: Mapping[str, Any],
-    args: Sequence[Symbol],
-    types: Sequence[TensorType],
-) -> Sequence[Symbol]:
-    inner = [x.type for x in args[1:]]
-    order = range(len(inner))
-    branches = tuple(importer.body(branch, inner, order) for branch in params["branches"])
-    return importer.control(ops.control.cond, args, {"branches": branches})
-
-
-def _while(
-    importer: Importer,
-    params: Mapping[str, Any],
-    args: Sequence[Symbol],
-    types: Sequence[TensorType],
-) -> Sequence[Symbol] | None:
-    """JAX's operands are constants of the condition, constants of the body, carries."""
-    first, last = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
-    carries = len(args) - last
-    carry_types = _carry_types(params["body_jaxpr"], params["body_nconsts"], carries)
-    operands = [*importer.conformed_all(args[last:], carry_types), *args[:last]]
-    inner = [*carry_types, *(x.type for x in args[:last])]
-    places = range(carries), range(carries, carries + first), range(carries + first, len(args))
-    test, order = params["cond_jaxpr"], [*places[1], *places[0]]
-    guard = (test, order) if test.out_avals[0].shape else None  # of the vmap of a loop
-    if guard is not None and any(type(type_) is not TensorType for type_ in types):
-        return None
-    condition = importer.body(test, inner, order, is_test=True)
-    body = importer.body(params["body_jaxpr"], inner, [*places[2], *places[0]], carry_types, guard)
-    results = importer.control(
-        ops.control.while_loop, operands, {"condition": condition, "body": body}
-    )
-    return importer.conformed_all(results, types)
-
-
-def _scan(
-    importer: Importer,
-    params: Mapping[str, Any],
-    args: Sequence[Symbol],
-    types: Sequence[TensorType],
-) -> Sequence[Symbol]:
-    """JAX's operands are constants, carries, what is scanned."""
-    constants, carries = _scan_counts(params)
-    jaxpr = params["jaxpr"]
-    inner = [array_type(variable.aval) for variable in jaxpr.jaxpr.invars]
-    carry_types = inner[constants : constants + carries]
-    started = importer.conformed_all(args[constants : constants + carries], carry_types)
-    operands = [*started, *args[constants + carries :], *args[:constants]]
-    order = [*range(len(args) - constants, len(args)), *range(len(args) - constants)]
-    attrs = {
-        "body": importer.body(jaxpr, [*inner[constants:], *inner[:constants]], order, carry_types),
-        "carries": carries,
-        "scanned": len(args) - constants - carries,
-        "length": params["length"],
-        "reverse": params["reverse"],
-    }
-    results = importer.control(ops.control.scan, operands, attrs)
-    return importer.conformed_all(results, types)
-
-
-def _scan_counts(params: Mapping[str, Any]) -> tuple[int, int]:
-    """Return the numbers of constants and carries; since JAX 0.11 trees of operands say them."""
-    if "ft_in" not in params:
-        return params["num_consts"], params["num_carry"]
-    params["ft_out"]  # read: it has the carries and the results of the rounds
-    constants, carries, _ = map(list[Any], params["ft_in"].unpack())
-    return len(constants), len(carries)
-
-
-def _carry_types(jaxpr: Any, constants: int, carries: int) -> list[TensorType]:
-    """Return the types in which a body takes its carries.
-
-    JAX types them by the values before the first round, which it makes strong where only the body
-    does. The results of the loop may be weak where the body takes strong carries.
-    """
-    variables = jaxpr.jaxpr.invars[constants : constants + carries]
-    return [array_type(variable.aval) for variable in variables]
-
-
-CONTROL: dict[str, Control] = {"cond": _cond, "while": _while, "scan": _scan}
-
-
-def _name(jaxpr: Any) -> str:
+def _name(jaxpr: Jaxpr) -> str:
     info = jaxpr.jaxpr.debug_info
     return (info.func_name if info is not None else "") or "body"
 
 
-_RAW = (
-    *(KeyError, IndexError, AttributeError, AssertionError),
-    *(TypeError, ValueError, NotImplementedError),
-)
-"""The errors of code that meets a primitive with other parameters than it knows."""
-
-
-def _argument(jax: Any, aval: Any) -> Any:
+def _argument(jax: Jax, aval: AbstractValue) -> Any:
     """Return what stands for a value of this type among the arguments of make_jaxpr."""
     weak = getattr(aval, "weak_type", False)
     return jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=weak)
@@ -632,7 +524,7 @@ def _is_jaxpr(value: Any) -> bool:
     return hasattr(getattr(value, "jaxpr", value), "eqns")
 
 
-def _needed(jaxpr: Any) -> list[bool]:
+def _needed(jaxpr: Jaxpr) -> list[bool]:
     """Return for each equation whether a result depends on it."""
     live = {id(variable) for variable in jaxpr.outvars}
     needed: list[bool] = []
@@ -649,7 +541,7 @@ def _text(params: Mapping[str, Any]) -> str:
     return ", ".join(" ".join(text.split()) for text in texts)
 
 
-def _input_names(jaxpr: Any) -> list[str]:
+def _input_names(jaxpr: Jaxpr) -> list[str]:
     """Return an identifier for each input, from its path among the arguments."""
     names: list[str] = []
     for i, path in enumerate(jaxpr.jaxpr.debug_info.arg_names or ()):

@@ -1,10 +1,10 @@
 """Safe reading of ONNX models: files, initializers, external data.
 
 The reader trusts no file. It opens the model and regular files below the model's folder, through no
-link, and maps them into memory without reading them. A scan of the wire format replaces the bytes
-of large tensors by marks of their places in the file, and protobuf parses the rest. An array
-exists only after its size has been compared with its data. Nothing is executed or unpickled.
-Sources of the formats: onnx.proto, and "Encoding" of Protocol Buffers.
+link, and maps them into memory without reading them. `scanned` replaces the bytes of large tensors
+by marks of their places in the file, and protobuf parses the rest. An array exists only after its
+size has been compared with its data. Nothing is executed or unpickled.
+Source of the format: onnx.proto.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
@@ -32,13 +32,20 @@ from numpy.typing import NDArray
 from graphir import DType, GraphError, GraphirError
 from graphir.ops.attributes import FrozenFile
 from graphir.runtime.optional import optional
+from graphir.runtime.sources.onnx_.wire_format import (
+    TYPED_FIELDS,
+    Buffer,
+    GraphProto,
+    Message,
+    NodeProto,
+    Onnx,
+    Place,
+    TensorProto,
+    scanned,
+    typed,
+    unpacked,
+)
 from graphir.source_text import displayed_path
-
-Buffer: TypeAlias = bytes | FrozenFile
-Place: TypeAlias = tuple[int, int]
-
-LARGE = 4096
-"""The size in bytes from which the data of a tensor stays out of the parsed model."""
 
 DEEPEST = 100
 """The most nested messages, as in protobuf's parsers."""
@@ -48,6 +55,9 @@ _RANK = 64
 
 _LEVELS, _NODES = 32, 50_000
 """The most graphs and functions inside each other, and the most nodes with those of all calls."""
+
+_FIRST_OPSET = 7
+"""The first opset of ai.onnx whose nodes have rows."""
 
 LARGEST = 1 << 24
 """The most elements of an array that an import makes without having read them."""
@@ -62,24 +72,6 @@ _NAMES = """
 """
 DTYPES = {i: DType(name) for i, name in enumerate(_NAMES.split()) if name != "-"}
 """The dtypes by their numbers in TensorProto.DataType; 0 is undefined, and 8 is text."""
-
-_TYPED = {
-    "float_data": np.dtype(np.float32),
-    "double_data": np.dtype(np.float64),
-    "int64_data": np.dtype(np.int64),
-    "uint64_data": np.dtype(np.uint64),
-    "int32_data": np.dtype(np.int32),
-    "string_data": np.dtype(object),
-}
-"""The fields of typed data and the dtypes of their values."""
-
-_FIELDS = {
-    **{dtype: field for field, dtype in _TYPED.items()},
-    np.dtype(np.complex64): "float_data",
-    np.dtype(np.complex128): "double_data",
-    np.dtype(np.uint32): "uint64_data",
-}
-"""The fields of typed data by storage dtype; int32_data has all others."""
 
 
 def read_model(source: Any, folder: str | os.PathLike[str] | None = None) -> OnnxModel:
@@ -105,7 +97,7 @@ def read_model(source: Any, folder: str | os.PathLike[str] | None = None) -> Onn
             raise error.within(name) from None
     proto, places = onnx.ModelProto(), dict[bytes, Place]()
     try:
-        proto.ParseFromString(_scanned(data, 0, len(data), proto.DESCRIPTOR, places, DEEPEST))
+        proto.ParseFromString(scanned(data, 0, len(data), proto.DESCRIPTOR, places, DEEPEST))
     except Exception as error:  # each implementation of protobuf has exceptions of its own
         start = f"a file that begins with {bytes(data[:8])!r}"
         raise GraphError(f"not an ONNX model: {error}", got=start, context=(name,)) from None
@@ -133,8 +125,8 @@ class OnnxModel:
 
     def __init__(
         self,
-        onnx: Any,
-        proto: Any,
+        onnx: Onnx,
+        proto: GraphProto,
         name: str,
         folder: str | os.PathLike[str] | None,
         data: Buffer = b"",
@@ -144,7 +136,6 @@ class OnnxModel:
         self.folder = None if folder is None else Path(folder).resolve()
         self._data, self._places = data, places
         self._files: dict[str, Buffer] = {}
-        self._level = self._nodes = 0
         with self.place():
             if not proto.HasField("graph"):
                 raise GraphError("not an ONNX model: it has no graph")
@@ -183,6 +174,12 @@ class OnnxModel:
             versions[domain] = opset.version
             what = f"version of the operator set {domain or 'ai.onnx'!r}"
             self._require_version(what, opset.version, latest.get(domain) or 2**31 - 1)
+            if not domain and opset.version < _FIRST_OPSET:
+                raise GraphError(
+                    f"opsets before {_FIRST_OPSET} of 'ai.onnx' have another broadcasting",
+                    got=f"opset {opset.version}",
+                    fix=f"onnx.version_converter.convert_version(model, {latest['']})",
+                )
         return versions
 
     def is_defined(self, domain: str) -> bool:
@@ -196,22 +193,6 @@ class OnnxModel:
                 got=str(version),
                 fix="install a newer onnx" if version > last else "",
             )
-
-    @contextmanager
-    def nested(self, nodes: Sequence[Any]) -> Generator[None]:
-        """Count the nodes of a graph or function whose import is the block.
-
-        Raises GraphError where functions call themselves, or each other beyond measure.
-        """
-        self._level, self._nodes = self._level + 1, self._nodes + len(nodes)
-        try:
-            if self._level > _LEVELS:
-                raise GraphError(f"graphs and functions are nested more than {_LEVELS} deep")
-            if self._nodes > max(_NODES, 4 * len(self.proto.graph.node)):
-                raise GraphError(f"the functions of the model have {self._nodes} nodes and more")
-            yield
-        finally:
-            self._level -= 1
 
     def require_bounded(self) -> None:
         """Raise GraphError, with the node, where functions have too many nodes or no end.
@@ -258,7 +239,7 @@ class OnnxModel:
                 raise GraphError(f"graphs and functions are nested more than {_LEVELS} deep")
         return count, depth
 
-    def check_node(self, node: Any, opsets: Mapping[str, int]) -> None:
+    def check_node(self, node: NodeProto, opsets: Mapping[str, int]) -> None:
         """Raise GraphError unless a node has the inputs, outputs and attributes of its op.
 
         The graphs and tensors among the attributes are left out; the importer reads them itself.
@@ -272,7 +253,7 @@ class OnnxModel:
 
     # -- tensors
 
-    def whole(self, message: Any) -> Any:
+    def whole(self, message: Message) -> Any:
         """Return a copy of a node or function with the data of its tensors in itself."""
         message = type(message).FromString(message.SerializeToString())
         for tensor in _tensors(message):
@@ -281,7 +262,7 @@ class OnnxModel:
                 tensor.CopyFrom(self.onnx.numpy_helper.from_array(array, tensor.name))
         return message
 
-    def array(self, tensor: Any, name: str = "") -> tuple[DType, NDArray[Any]]:
+    def array(self, tensor: TensorProto, name: str = "") -> tuple[DType, NDArray[Any]]:
         """Return the dtype and the array of an onnx.TensorProto.
 
         `name` is the place for messages. An array of data in a file is a read-only view of the
@@ -299,16 +280,16 @@ class OnnxModel:
             count = math.prod(shape)
             data = self._bytes(tensor, -(-count * width // 8), f"{dtype}{list(shape)}")
             if data is None:
-                array = _typed(tensor, dtype, count, width)
+                array = typed(tensor, dtype, count, width)
             elif width < 8:
-                array = _unpacked(data, count, width)
+                array = unpacked(data, count, width)
             else:
                 array = data.view(dtype.storage.newbyteorder("<")).astype(dtype.storage, copy=False)
             if dtype is DType.bool and array.view(np.uint8).max(initial=0) > 1:
                 raise GraphError("a bool is 0 or 1", got=str(array.view(np.uint8).max()))
             return dtype, array.view(dtype.storage).reshape(shape)
 
-    def dense(self, sparse: Any) -> tuple[DType, NDArray[Any]]:
+    def dense(self, sparse: TensorProto) -> tuple[DType, NDArray[Any]]:
         """Return the dtype and the array of an onnx.SparseTensorProto; GraphError as `array`."""
         with self.place(f"tensor {text_of(sparse.values.name)!r}"):
             dtype, values = self.array(sparse.values)
@@ -333,9 +314,9 @@ class OnnxModel:
                 result.reshape(-1)[places] = values.ravel()
             return dtype, result
 
-    def _bytes(self, tensor: Any, size: int, what: str) -> NDArray[np.uint8] | None:
+    def _bytes(self, tensor: TensorProto, size: int, what: str) -> NDArray[np.uint8] | None:
         """Return the bytes of a tensor, `size` of them; None where it has typed data."""
-        fields = [field for field in (*_TYPED, "raw_data") if len(getattr(tensor, field))]
+        fields = [field for field in (*TYPED_FIELDS, "raw_data") if len(getattr(tensor, field))]
         fields += ["external_data"] * (tensor.data_location == 1 or len(tensor.external_data) > 0)
         fields += ["segment"] * tensor.HasField("segment")
         if len(fields) > 1 or "segment" in fields:
@@ -353,7 +334,7 @@ class OnnxModel:
             raise GraphError(f"{what} has {size} bytes", got=f"{data.size} of {fields[0]}")
         return data
 
-    def _external(self, tensor: Any) -> NDArray[np.uint8]:
+    def _external(self, tensor: TensorProto) -> NDArray[np.uint8]:
         """Return the bytes of external data."""
         fields = {entry.key: entry.value for entry in tensor.external_data}
         if len(fields) != len(tensor.external_data) or tensor.data_location != 1:
@@ -430,7 +411,7 @@ _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 @cache
-def _latest(onnx: Any) -> dict[str, int]:
+def _latest(onnx: Onnx) -> dict[str, int]:
     """Return the latest version of each operator set of the onnx package."""
     latest = {"": onnx.defs.onnx_opset_version()}
     for schema in onnx.defs.get_all_schemas():
@@ -438,7 +419,7 @@ def _latest(onnx: Any) -> dict[str, int]:
     return latest
 
 
-def domain_of(message: Any) -> str:
+def domain_of(message: Message) -> str:
     """Return the domain of an operator set, node or function; "" for ai.onnx."""
     domain = text_of(message.domain)
     return "" if domain == "ai.onnx" else domain
@@ -447,13 +428,13 @@ def domain_of(message: Any) -> str:
 FunctionKey: TypeAlias = tuple[str, str, str]
 
 
-def function_key(message: Any) -> FunctionKey:
+def function_key(message: Message) -> FunctionKey:
     """Return the domain, name and overload of a function, or of the function that a node calls."""
     name = message.op_type if hasattr(message, "op_type") else message.name
     return domain_of(message), text_of(name), text_of(getattr(message, "overload", ""))
 
 
-def described(node: Any, place: int) -> str:
+def described(node: NodeProto, place: int) -> str:
     """Return a node's name, or its place, and its op, for messages."""
     return f"node {text_of(node.name) or place!r} ({text_of(node.op_type)})"
 
@@ -465,7 +446,7 @@ def _texts_of(place: str | tuple[Any, int]) -> tuple[str, ...]:
     return (place,) if place else ()
 
 
-def graphs_of(node: Any) -> Iterator[Any]:
+def graphs_of(node: NodeProto) -> Iterator[Any]:
     """Yield the graphs among the attributes of a node."""
     for attribute in node.attribute:
         if attribute.HasField("g"):
@@ -519,7 +500,7 @@ def _mapped(file: int) -> Buffer:
         os.close(file)
 
 
-def _bare(node: Any) -> Any:
+def _bare(node: NodeProto) -> Any:
     """Return a node with placeholders for graphs and tensors."""
     if not any(each.HasField("g") or each.HasField("t") for each in node.attribute):
         return node
@@ -537,130 +518,10 @@ def _bare(node: Any) -> Any:
     return bare
 
 
-def _tensors(message: Any) -> Iterator[Any]:
+def _tensors(message: Message) -> Iterator[Any]:
     """Yield the tensors in a message."""
     for field, value in message.ListFields():
         if field.message_type is not None:
             for part in [value] if hasattr(value, "DESCRIPTOR") else value:
                 is_tensor = field.message_type.name == "TensorProto"
                 yield from (part,) if is_tensor else _tensors(part)
-
-
-# -- typed and packed data
-
-
-def _typed(tensor: Any, dtype: DType, count: int, width: int) -> NDArray[Any]:
-    """Return the flat array of typed data, in the storage dtype or as its bits."""
-    storage = dtype.storage
-    field = _FIELDS.get(storage, "int32_data")
-    is_packed = width in (2, 4)  # int32_data then has bytes, each of several elements
-    size = -(-count * width // 8) if is_packed else count * (1 + dtype.is_complex)
-    data = getattr(tensor, field)
-    if len(data) != size:
-        sizes = [
-            f"{len(getattr(tensor, name))} in {name}"
-            for name in _TYPED
-            if len(getattr(tensor, name))
-        ]
-        raise GraphError(
-            f"{dtype}{list(tensor.dims)} has {size} values in {field}",
-            got=sizes[0] if sizes else "no data",
-        )
-    values = np.array(data, _TYPED[field])
-    if dtype.is_complex or values.dtype == storage:
-        return values.view(storage)
-    low, high = -(1 << width - 1), (1 << max(width, 8 if is_packed else 0)) - 1
-    if dtype.is_integer and not is_packed:
-        low, high = int(dtype.min), int(dtype.max)
-    for value in (values.min(initial=0), values.max(initial=0)):
-        if not low <= value <= high:
-            raise GraphError(f"{field} of {dtype} is from {low} to {high}", got=str(value))
-    bits = values.astype(f"u{storage.itemsize}")
-    return _unpacked(bits, count, width) if is_packed else bits
-
-
-_CHUNK = 1 << 18
-"""The number of elements unpacked at a time; it fills whole bytes at each width."""
-
-
-def _unpacked(data: NDArray[np.uint8], count: int, width: int) -> NDArray[np.uint8]:
-    """Return elements of 2, 4 or 6 bits, the first in the low bits, as a byte each."""
-    result = np.empty(count, np.uint8)
-    for first in range(0, count, _CHUNK):
-        size = min(_CHUNK, count - first)
-        chunk = data[first * width // 8 : (first + size) * width // 8 + 1]
-        bits = np.unpackbits(chunk, count=size * width, bitorder="little").reshape(size, width)
-        result[first : first + size] = np.packbits(bits, axis=1, bitorder="little")[:, 0]
-    return result
-
-
-# -- the wire format
-
-
-def _scanned(
-    data: Buffer, at: int, end: int, descriptor: Any, places: dict[bytes, Place], depth: int
-) -> bytes:
-    """Return a message with marks in place of the bytes of large tensors, and add their `places`.
-
-    A mark is 32 bytes that nobody can foresee, so no tensor of the file has them as its own data.
-    All other fields stay as they are.
-    """
-    if not depth:
-        raise ValueError("messages are nested too deeply")
-    parts: list[bytes] = []
-    while at < end:
-        start = at
-        tag, at = _varint(data, at, end)
-        length, wire = 0, tag & 7
-        if wire == _LENGTH:
-            length, at = _varint(data, at, end)
-        elif wire == 0:
-            _, at = _varint(data, at, end)
-        else:
-            length = {1: 8, 5: 4}.get(wire, end)
-        first, at = at, at + length
-        if at > end:
-            raise ValueError(f"the field at byte {start} does not end")
-        field = descriptor.fields_by_number.get(tag >> 3)
-        if wire != _LENGTH or length < LARGE or field is None:
-            parts.append(data[start:at])
-        elif field.name == "raw_data":
-            mark = os.urandom(32)
-            places[mark] = first, length
-            parts.append(_field(tag >> 3, mark))
-        elif field.message_type is None:
-            parts.append(data[start:at])
-        else:
-            inner = _scanned(data, first, at, field.message_type, places, depth - 1)
-            parts.append(_field(tag >> 3, inner))
-    return b"".join(parts)
-
-
-_LENGTH = 2
-"""The wire type of fields with a length."""
-
-
-def _varint(data: Buffer, at: int, end: int) -> Place:
-    """Return the varint at a place, and the place after it."""
-    result = shift = 0
-    while at < end and shift < 64:
-        byte = data[at]
-        result |= (byte & 127) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 128:
-            return result, at
-    raise ValueError(f"the number at byte {at} does not end")
-
-
-def _field(number: int, content: bytes) -> bytes:
-    """Return a field with a length."""
-    return _number(number << 3 | _LENGTH) + _number(len(content)) + content
-
-
-def _number(value: int) -> bytes:
-    """Return a number as a varint."""
-    result = bytearray()
-    while value > 127:
-        result.append(value & 127 | 128)
-        value >>= 7
-    return bytes((*result, value))

@@ -8,49 +8,21 @@ between elements in vectors and the rest. Measured for all values of both dtypes
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from graphir import DType, Op, Symbol, ops
-from graphir.runtime.sources.torch_.rows import ROWS, RowCall, row, sizes
-
-__all__ = ["ROWS", "vector_places"]
-
-
-def vector_places(result: Any, operands: Sequence[Any], bits: int) -> Any:
-    """Return where a kernel computes in vectors of `bits`: True, False, or a mask.
-
-    Operands of another dtype than the result's are converted before. The loop runs along the inner
-    axes over which no operand jumps, two vectors at a time.
-    Source: vectorized_loop of aten/src/ATen/native/cpu/Loops.h. Loops of several threads, which
-    split results of more than 32,768 elements, have more ends.
-    """
-    shape: Sequence[int] = result.shape
-    width: int = 2 * bits // (8 * result.element_size())
-    strides = [x.expand(shape).stride() for x in operands if x.dim()]
-    order = sorted(range(len(shape)), key=lambda axis: [x[axis] for x in strides], reverse=True)
-    if not strides or any(x[order[-1]] not in (0, 1) for x in strides):
-        return False
-    size = 1
-    for axis in reversed(order):
-        if any(x[axis] != x[order[-1]] * size for x in strides):
-            break
-        size *= shape[axis]
-    end = size - size % width
-    if end in (0, size):
-        return bool(end)
-    mask = np.arange(int(np.prod(shape))) % size < end
-    return mask.reshape([shape[axis] for axis in order]).transpose(np.argsort(order))
+from graphir.runtime.sources.op_rows import Emitted
+from graphir.runtime.sources.torch_.aten_rows import ROWS, AtenCall, Operand, row, sizes
 
 
 def _is_scalar(x: Any) -> bool:
     return not isinstance(x, Symbol) or not x.rank
 
 
-def _beside_scalar(op: Op, e: RowCall, x: Any, y: Any) -> Any:
+def _beside_scalar(op: Op, e: AtenCall, x: Symbol, y: Operand) -> Emitted:
     """An op whose kernel of halves keeps a second operand without axes in float32.
 
     Measured: * / // and trunc division; the first operand, and those of other ops, are halves.
@@ -63,7 +35,7 @@ def _beside_scalar(op: Op, e: RowCall, x: Any, y: Any) -> Any:
 ROWS["mul"] = partial(_beside_scalar, ops.multiply)
 
 
-def _add_multiple(op: Op, e: RowCall, x: Any, y: Any, alpha: Any = 1) -> Any:
+def _add_multiple(op: Op, e: AtenCall, x: Symbol, y: Operand, alpha: Operand = 1) -> Emitted:
     """Add and subtract, of y * alpha: a fused multiply-add of float32.
 
     Of halves, alpha is one, and elements outside of vectors round the product.
@@ -93,12 +65,12 @@ ROWS["add"], ROWS["sub"] = partial(_add_multiple, ops.add), partial(_add_multipl
 
 
 @row("rsub")
-def _rsub(e: RowCall, x: Any, y: Any, alpha: Any = 1) -> Any:
+def _rsub(e: AtenCall, x: Symbol, y: Operand, alpha: Operand = 1) -> Emitted:
     return _add_multiple(ops.subtract, e, y, x, alpha)
 
 
 @row("addcmul")
-def _addcmul(e: RowCall, x: Any, y: Any, z: Any, *, value: Any = 1) -> Any:
+def _addcmul(e: AtenCall, x: Symbol, y: Operand, z: Operand, *, value: Operand = 1) -> Emitted:
     """X + value * y * z, where y * value is float32, and the rest a fused multiply-add."""
     if not _is_fused(e):
         return None
@@ -106,30 +78,30 @@ def _addcmul(e: RowCall, x: Any, y: Any, z: Any, *, value: Any = 1) -> Any:
     return _multiply_add(e, e(ops.multiply, y, value) if value != 1 else y, z, x)
 
 
-def _is_fused(e: RowCall) -> bool:
+def _is_fused(e: AtenCall) -> bool:
     """Whether a kernel computes in float32; float64 holds the products of a fused multiply-add."""
     return e.is_half or e.type.dtype is DType.float32
 
 
-def _multiply_add(e: RowCall, left: Symbol, right: Symbol, addend: Symbol) -> Symbol:
+def _multiply_add(e: AtenCall, left: Symbol, right: Symbol, addend: Symbol) -> Symbol:
     """Return left * right + addend of float32, fused, in the result's dtype."""
     return e.narrow(e.multiply_add(left, right, addend))
 
 
 @row("addcdiv")
-def _addcdiv(e: RowCall, x: Any, y: Any, z: Any, *, value: Any = 1) -> Any:
+def _addcdiv(e: AtenCall, x: Symbol, y: Operand, z: Operand, *, value: Operand = 1) -> Emitted:
     if not e.is_half:
         return None
     x, y, z = (e.wide(operand) for operand in (x, y, z))
     return e.narrow(e(ops.add, x, e(ops.divide, e(ops.multiply, y, value), z)))
 
 
-def _float32(e: RowCall, number: Any) -> Symbol:
+def _float32(e: AtenCall, number: Operand) -> Symbol:
     return e.graph.scalar(float(number), DType.float32)
 
 
 @row("lerp")
-def _lerp(e: RowCall, x: Any, y: Any, weight: Any) -> Any:
+def _lerp(e: AtenCall, x: Operand, y: Operand, weight: Operand) -> Emitted:
     """The interpolation from the nearer end, by a fused multiply-add."""
     if not _is_fused(e) or isinstance(weight, complex):
         return None
@@ -147,7 +119,7 @@ def _lerp(e: RowCall, x: Any, y: Any, weight: Any) -> Any:
 
 
 @row("pow")
-def _pow(e: RowCall, x: Any, y: Any) -> Any:
+def _pow(e: AtenCall, x: Operand, y: Operand) -> Emitted:
     """Some powers are roots and products: those of bfloat16 round after each product."""
     dtype = e.type.dtype
     if dtype.is_integer and isinstance(y, Symbol):
@@ -174,7 +146,7 @@ def _pow(e: RowCall, x: Any, y: Any) -> Any:
     return e(ops.pow, x, y)
 
 
-def _complex_pow(e: RowCall, x: Any, y: Any) -> Any:
+def _complex_pow(e: AtenCall, x: Operand, y: Operand) -> Emitted:
     """The exponential of y * log(x), as PyTorch computes powers of tensors; 0 ** 0 is NaN there."""
     if not isinstance(x, Symbol) and x == 1:
         return e.graph.full(1, e.type.shape, e.type.dtype)
@@ -184,7 +156,7 @@ def _complex_pow(e: RowCall, x: Any, y: Any) -> Any:
     return e(ops.exp, e(ops.multiply, e.operand(y), e(ops.log, e.operand(x))))
 
 
-def _integer_pow(e: RowCall, x: Symbol, y: Symbol) -> Symbol:
+def _integer_pow(e: AtenCall, x: Symbol, y: Symbol) -> Symbol:
     """The power of integers, of which those below 1 are 0: 2 ** -1, and even 0 ** -1."""
     if y.dtype.family == "uint":
         return e(ops.pow, x, y)
@@ -195,7 +167,7 @@ def _integer_pow(e: RowCall, x: Symbol, y: Symbol) -> Symbol:
     return e(ops.where, e(ops.less, y, 0), inverse, power)
 
 
-def _greater_or_less(op: Op, e: RowCall, x: Any, y: Any) -> Any:
+def _greater_or_less(op: Op, e: AtenCall, x: Symbol, y: Operand) -> Emitted:
     """The maximum or minimum; of zeros of both signs, vectors take y, and other elements x."""
     if not e.type.dtype.is_float:
         return e(op, x, y)
@@ -208,24 +180,21 @@ ROWS["maximum"] = partial(_greater_or_less, ops.maximum)
 ROWS["minimum"] = partial(_greater_or_less, ops.minimum)
 
 
-_real_reciprocal = ROWS["reciprocal"]
-
-
 @row("reciprocal")
-def _reciprocal(e: RowCall, x: Any) -> Any:
+def _reciprocal(e: AtenCall, x: Symbol) -> Emitted:
     """1 / x, which of a complex 0 is infinity and NaN."""
-    return e(ops.divide, 1.0, x) if e.type.dtype.is_complex else _real_reciprocal(e, x)
+    return e(ops.divide, 1.0, x) if e.type.dtype.is_complex else e(ops.reciprocal, x)
 
 
 @row("rsqrt")
-def _rsqrt(e: RowCall, x: Any, wide: bool = False) -> Any:
+def _rsqrt(e: AtenCall, x: Symbol, wide: bool = False) -> Emitted:
     if e.type.dtype.is_complex:
         return e(ops.divide, 1.0, e(ops.sqrt, x))
     return e.by_place(lambda: e(ops.rsqrt, x), lambda: e(ops.reciprocal, e(ops.sqrt, x)), wide)
 
 
 @row("remainder")
-def _remainder(e: RowCall, x: Any, y: Any) -> Any:
+def _remainder(e: AtenCall, x: Operand, y: Operand) -> Emitted:
     """The remainder that has the sign of y; a remainder of 0 has that of x."""
     result = e(ops.remainder, x, y)
     if not e.type.dtype.is_float:
@@ -240,7 +209,7 @@ def _remainder(e: RowCall, x: Any, y: Any) -> Any:
 
 
 @row("floor_divide")
-def _floor_divide(e: RowCall, x: Any, y: Any) -> Any:
+def _floor_divide(e: AtenCall, x: Symbol, y: Operand) -> Emitted:
     """The floor of a quotient; of halves, every step of a kernel without a scalar is rounded."""
     if not e.is_half or _is_scalar(y):
         return _beside_scalar(ops.floor_divide, e, x, y)
@@ -260,19 +229,19 @@ def _floor_divide(e: RowCall, x: Any, y: Any) -> Any:
 
 
 @row("div")
-def _div(e: RowCall, x: Any, y: Any, rounding_mode: str | None = None) -> Any:
+def _div(e: AtenCall, x: Symbol, y: Operand, rounding_mode: str | None = None) -> Emitted:
     if rounding_mode is None:
         return _beside_scalar(ops.divide, e, x, y)
     if rounding_mode == "floor":
         return _floor_divide(e, x, y)
     if e.type.dtype.is_integer:
-        return e(ops.floor_divide, e(ops.subtract, x, e(ops.fmod, x, y)), y)
+        return e.divide_integers(x, y, e.type.dtype.family == "uint")
     if e.is_half and _is_scalar(y):
         return e.narrow(e(ops.trunc, e(ops.divide, e.wide(e.operand(x)), e.scalar(y))))
     return e(ops.trunc, e(ops.divide, x, y))
 
 
-def _times_log(log: Op, e: RowCall, x: Any, y: Any) -> Any:
+def _times_log(log: Op, e: AtenCall, x: Symbol, y: Operand) -> Emitted:
     """X * log(y), which is 0 where x is 0 and y no NaN; of halves, the logarithm is a half."""
     x, y = (e.operand(z) for z in (x, y))
     product = e(ops.multiply, x, e(log, y))
@@ -285,7 +254,7 @@ ROWS["special_xlog1py"] = partial(_times_log, ops.log1p)
 
 
 @row("special_entr")
-def _entr(e: RowCall, x: Any) -> Any:
+def _entr(e: AtenCall, x: Symbol) -> Emitted:
     """The entropy -x * log(x): of halves, the logarithm is a half."""
     x = e.operand(x)
     product = e(ops.multiply, e(ops.negative, x), e(ops.log, x))
@@ -294,7 +263,7 @@ def _entr(e: RowCall, x: Any) -> Any:
 
 
 @row("round")
-def _round(e: RowCall, x: Any, *, decimals: int = 0) -> Any:
+def _round(e: AtenCall, x: Symbol, *, decimals: int = 0) -> Emitted:
     if not decimals or x.dtype.is_integer:
         return e(ops.round, x)
     wide = e.wide(x) if e.is_half else x
@@ -304,7 +273,7 @@ def _round(e: RowCall, x: Any, *, decimals: int = 0) -> Any:
     return e.narrow(result) if e.is_half else result
 
 
-def _reduction_of(e: RowCall, losses: Symbol, reduction: int) -> Symbol:
+def _reduction_of(e: AtenCall, losses: Symbol, reduction: int) -> Symbol:
     """Return losses, their mean or their sum, by the number of a reduction."""
     if not reduction:
         return losses
@@ -313,12 +282,14 @@ def _reduction_of(e: RowCall, losses: Symbol, reduction: int) -> Symbol:
 
 
 @row("mse_loss")
-def _mse_loss(e: RowCall, x: Any, y: Any, reduction: int = 1) -> Any:
+def _mse_loss(e: AtenCall, x: Symbol, y: Operand, reduction: int = 1) -> Emitted:
     span = e(ops.subtract, e.operand(x), e.operand(y))
     return _reduction_of(e, e(ops.multiply, span, span), reduction)
 
 
-def _near_and_far(steps: DType, e: RowCall, x: Any, y: Any, reduction: int, bound: Any) -> Any:
+def _near_and_far(
+    steps: DType, e: AtenCall, x: Operand, y: Operand, reduction: int, bound: Operand
+) -> Emitted:
     """The losses that are squares below a bound: one dtype of halves rounds their steps."""
     x, y = e.operand(x), e.operand(y)
     has_steps = e.type.dtype is steps
@@ -339,26 +310,30 @@ def _near_and_far(steps: DType, e: RowCall, x: Any, y: Any, reduction: int, boun
 
 
 @row("huber_loss")
-def _huber_loss(e: RowCall, x: Any, y: Any, reduction: int = 1, delta: float = 1.0) -> Any:
+def _huber_loss(
+    e: AtenCall, x: Symbol, y: Operand, reduction: int = 1, delta: float = 1.0
+) -> Emitted:
     return _near_and_far(DType.bfloat16, e, x, y, reduction, delta)
 
 
 @row("smooth_l1_loss")
-def _smooth_l1_loss(e: RowCall, x: Any, y: Any, reduction: int = 1, beta: float = 1.0) -> Any:
+def _smooth_l1_loss(
+    e: AtenCall, x: Symbol, y: Operand, reduction: int = 1, beta: float = 1.0
+) -> Emitted:
     return _near_and_far(DType.float16, e, x, y, reduction, beta) if beta else None
 
 
-def _by_float64(e: RowCall, op: Op, x: Symbol) -> Symbol:
+def _by_float64(e: AtenCall, op: Op, x: Symbol) -> Symbol:
     """Return a function of float32 computed in float64: nearer to PyTorch's code than float32."""
     return e.inside(e(op, e.inside(x, DType.float64)), DType.float32)
 
 
 @row("erf")
-def _erf(e: RowCall, x: Any) -> Any:
+def _erf(e: AtenCall, x: Symbol) -> Emitted:
     return e.narrow(_approximate_erf(e, e.wide(e.operand(x)))) if e.is_half else e(ops.erf, x)
 
 
-def _approximate_erf(e: RowCall, x: Symbol) -> Symbol:
+def _approximate_erf(e: AtenCall, x: Symbol) -> Symbol:
     """The error function as the vectors of PyTorch approximate it, within 1.5e-7.
 
     Source: Abramowitz and Stegun, 7.1.26; aten/src/ATen/cpu/vec/vec256/vec256_float.h.
@@ -374,7 +349,7 @@ def _approximate_erf(e: RowCall, x: Symbol) -> Symbol:
     return e(ops.copysign, e.multiply_add(tail, series, unity), x)
 
 
-def _logistic(op: Op, e: RowCall, x: Any) -> Any:
+def _logistic(op: Op, e: AtenCall, x: Symbol) -> Emitted:
     """The sigmoid or SiLU, of halves as 1 / (1 + exp(-x)) and x / (1 + exp(-x))."""
     if not e.is_half:
         return e(op, e.operand(x))
@@ -387,7 +362,7 @@ ROWS["sigmoid"], ROWS["silu"] = partial(_logistic, ops.sigmoid), partial(_logist
 
 
 @row("gelu")
-def _gelu(e: RowCall, x: Any, approximate: str = "none") -> Any:
+def _gelu(e: AtenCall, x: Symbol, approximate: str = "none") -> Emitted:
     """The Gaussian error linear unit; of halves in the steps of PyTorch's kernels.
 
     oneDNN multiplies before it halves, so that large numbers overflow. It gives NaN for infinities,
@@ -412,7 +387,7 @@ def _gelu(e: RowCall, x: Any, approximate: str = "none") -> Any:
 
 
 @row("logaddexp2")
-def _logaddexp2(e: RowCall, x: Any, y: Any) -> Any:
+def _logaddexp2(e: AtenCall, x: Symbol, y: Operand) -> Emitted:
     """The base-2 logarithm of the sum of powers; of halves, rounded once."""
     if not e.is_half:
         return None
@@ -425,7 +400,7 @@ def _logaddexp2(e: RowCall, x: Any, y: Any) -> Any:
 
 
 @row("logit")
-def _logit(e: RowCall, x: Any, eps: float | None = None) -> Any:
+def _logit(e: AtenCall, x: Symbol, eps: float | None = None) -> Emitted:
     x = e.operand(x)
     if eps is not None:
         x = e(ops.clip, x, eps, 1 - eps)
@@ -433,7 +408,7 @@ def _logit(e: RowCall, x: Any, eps: float | None = None) -> Any:
 
 
 @row("softshrink")
-def _softshrink(e: RowCall, x: Any, lambd: Any = 0.5) -> Any:
+def _softshrink(e: AtenCall, x: Symbol, lambd: Operand = 0.5) -> Emitted:
     wide = e.wide(x) if e.is_half else x
     if e.is_half and e.graph.rules.name != "torch@2.13":  # since 2.14 the bound is a half
         lambd = float(np.asarray(lambd).astype(x.dtype.storage))

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from graphir.location import CompoundLocation, Location
 from graphir.runtime.sources.libraries import INSTALLED, PROJECT, SITE_PACKAGES
+from graphir.runtime.sources.torch_.tensors import Function, Module, Tensor, Torch
 from graphir.source_text import displayed_path
 
 
@@ -32,7 +33,7 @@ class FunctionCall(NamedTuple):
     arguments: tuple[Any, Mapping[str, Any]]
     autocast: bool
     names_dtype: bool
-    function: Any
+    function: Function
 
     @property
     def parameters(self) -> list[str]:
@@ -75,7 +76,7 @@ Source: aten/src/ATen/autocast_mode.h (cuda) and .cpp (cpu) of PyTorch 2.13, and
 class TorchSites:
     """The user's line, open layers and called function while a program runs. `torch` is PyTorch."""
 
-    def __init__(self, torch: Any) -> None:
+    def __init__(self, torch: Torch) -> None:
         self._torch = torch
         self._layers: list[str] = []
         self._names: dict[int, str] = {}
@@ -89,7 +90,7 @@ class TorchSites:
         """The innermost call of a function of PyTorch that the user made."""
         return self._functions[-1] if self._functions else None
 
-    def follow(self, module: Any) -> None:
+    def follow(self, module: Module) -> None:
         """Take locations and layers from the nodes of an exported module while it runs."""
         interpreter = self._torch.fx.Interpreter(module)
         run_node = interpreter.run_node
@@ -153,13 +154,15 @@ class TorchSites:
             frame = frame.f_back  # a handler of a logger, say
         return ""
 
-    def add_modules(self, module: Any) -> None:
+    def add_modules(self, module: Module) -> None:
         """Record the names of a module's parts, its layers."""
         for name, part in module.named_modules():
             self._names.setdefault(id(part), name.replace(".", "/"))
 
     @contextmanager
-    def calling(self, function: Any, args: Any, keywords: Mapping[str, Any]) -> Generator[None]:
+    def calling(
+        self, function: Function, args: Any, keywords: Mapping[str, Any]
+    ) -> Generator[None]:
         """Record that the user calls a function of PyTorch."""
         name: str = getattr(function, "__name__", str(function)).partition(".")[0]
         dtypes = (isinstance(x, self._torch.dtype) for x in (*args, *keywords.values()))
@@ -170,7 +173,7 @@ class TorchSites:
         finally:
             self._functions.pop()
 
-    def lstm(self, function: Any, args: Any) -> Any:
+    def lstm(self, function: Function, args: Any) -> Any:
         """Run the ops of an LSTM, which rows cover, and not the kernel of oneDNN.
 
         As the kernel under autocast, they run in the dtype of autocast.
@@ -204,7 +207,7 @@ class TorchSites:
             before.remove()
             after.remove()
 
-    def _enter(self, module: Any, args: Any) -> None:
+    def _enter(self, module: Module, args: Any) -> None:
         if not self._layers:
             self.add_modules(module)
             self._entered(module)
@@ -212,11 +215,11 @@ class TorchSites:
         name = self._names.get(id(module))
         self._layers.append(f"{outer}/{type(module).__name__}" if name is None else name)
 
-    def _leave(self, module: Any, args: Any, result: Any) -> None:
+    def _leave(self, module: Module, args: Any, result: Tensor) -> None:
         self._layers.pop()
 
 
-def _lower(to: Any, tensor: Any) -> Any:
+def _lower(to: Any, tensor: Tensor) -> Any:
     return tensor.to(to) if tensor.is_floating_point() else tensor
 
 

@@ -7,7 +7,7 @@ an update of the base; a view that was computed before the write is read from th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any, TypeAlias
 
@@ -16,7 +16,36 @@ import numpy as np
 from graphir import DType, Graph, GraphError, Symbol, TensorType, ops
 from graphir.promotion.torch import TORCH_LATTICE
 
+Torch: TypeAlias = Any
+"""The module torch, of which the project's own environment has no types."""
+
+Tensor: TypeAlias = Any
+"""A torch.Tensor."""
+
+Module: TypeAlias = Any
+"""A torch.nn.Module."""
+
+Function: TypeAlias = Any
+"""What PyTorch calls: a function, a module, or a torch.export.ExportedProgram."""
+
+AtenOp: TypeAlias = Any
+"""An overload of an op of ATen, a torch._ops.OpOverload."""
+
+Arguments: TypeAlias = "tuple[Sequence[Any], Mapping[str, Any]]"
+"""The arguments of a call by position, and by name."""
+
 Geometry: TypeAlias = "tuple[Any, ...]"
+
+
+def tensors_in(torch: Torch, tree: Any) -> list[Tensor]:
+    """Return the tensors in a tree, in order."""
+    leaves = torch.utils._pytree.tree_leaves(tree)
+    return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+
+
+def symbols_in(torch: Torch, tree: Any) -> list[Symbol]:
+    """Return the symbols in a tree, in order."""
+    return [leaf for leaf in torch.utils._pytree.tree_leaves(tree) if isinstance(leaf, Symbol)]
 
 
 def dtype_of(dtype: Any) -> DType:
@@ -30,7 +59,7 @@ def dtype_of(dtype: Any) -> DType:
 _DTYPES = frozenset(map(str, TORCH_LATTICE))
 
 
-def type_of(tensor: Any) -> TensorType:
+def type_of(tensor: Tensor) -> TensorType:
     """Return the type of a tensor; GraphError for a tensor without an array of values."""
     kinds = [kind for kind in ("quantized", "meta", "nested") if getattr(tensor, f"is_{kind}")]
     kind = (*kinds, str(tensor.layout).removeprefix("torch."))[0]
@@ -43,7 +72,7 @@ def type_of(tensor: Any) -> TensorType:
     return TensorType(dtype_of(tensor.dtype), tuple(tensor.shape))
 
 
-def array_of(torch: Any, tensor: Any) -> Any:
+def array_of(torch: Torch, tensor: Tensor) -> Any:
     """Return a copy of a tensor's values as an array; bfloat16 and float8 as in ml_dtypes."""
     storage, plain = dtype_of(tensor.dtype).storage, tensor.detach().resolve_conj().resolve_neg()
     plain = plain.cpu().clone(memory_format=torch.contiguous_format)  # numpy() pins its storage
@@ -53,7 +82,7 @@ def array_of(torch: Any, tensor: Any) -> Any:
     return plain.numpy()
 
 
-def tensor_of(torch: Any, array: Any) -> Any:
+def tensor_of(torch: Torch, array: Any) -> Any:
     """Return a tensor with a copy of an array's values."""
     whole = np.array(array, order="C")
     if not whole.size:  # whose strides NumPy sets to 0
@@ -75,7 +104,7 @@ class Tensors:
         self._storages: dict[int, _Storage] = {}
         self._outer: dict[int, str] = {}
 
-    def __getitem__(self, tensor: Any) -> Symbol:
+    def __getitem__(self, tensor: Tensor) -> Symbol:
         """Return the symbol of a tensor's present value."""
         if self.is_new(tensor):
             self.add_outer(tensor, *self._unmet(tensor))
@@ -84,7 +113,7 @@ class Tensors:
         live = symbol is not None and self._is_live(symbol)
         return symbol if symbol is not None and live else storage.read(self._graph, tensor)
 
-    def is_new(self, tensor: Any) -> bool:
+    def is_new(self, tensor: Tensor) -> bool:
         """Whether a tensor has no element of the tensors that the recording has met.
 
         Such are the rows of one tensor that the program has from outside, and never writes to.
@@ -92,24 +121,24 @@ class Tensors:
         storage = self._live_storage(tensor)
         return storage is None or storage.is_apart(tensor)
 
-    def add_outer(self, tensor: Any, symbol: Symbol, name: str) -> None:
+    def add_outer(self, tensor: Tensor, symbol: Symbol, name: str) -> None:
         """Record the symbol and the name of a tensor that the program has from outside."""
         self[tensor] = symbol
         self._storages[self.key(tensor)].outer.append(_geometry(tensor))
         self._outer[self.key(tensor)] = name
 
-    def outer_name(self, tensor: Any) -> str:
+    def outer_name(self, tensor: Tensor) -> str:
         """Return the name of the tensor from outside that has a tensor's storage; "" for none."""
         return self._outer.get(self.key(tensor), "")
 
-    def view(self, tensor: Any) -> Symbol:
+    def view(self, tensor: Tensor) -> Symbol:
         """Return the symbol of a new view; GraphError for a storage that was not met."""
         storage = self._live_storage(tensor)
         if storage is None:
             raise GraphError("a view of a tensor without symbol", got=str(type_of(tensor)))
         return storage.read(self._graph, tensor)
 
-    def __setitem__(self, tensor: Any, symbol: Symbol) -> None:
+    def __setitem__(self, tensor: Tensor, symbol: Symbol) -> None:
         """Record the symbol of a tensor that an op has made."""
         storage = self._live_storage(tensor)
         if storage is None:
@@ -118,20 +147,20 @@ class Tensors:
         storage.views[_geometry(tensor)] = symbol
 
     @staticmethod
-    def key(tensor: Any) -> int:
+    def key(tensor: Tensor) -> int:
         """Return the identity of a tensor's storage."""
         return tensor.untyped_storage()._cdata
 
-    def forget(self, tensor: Any) -> None:
+    def forget(self, tensor: Tensor) -> None:
         """Drop what is recorded of a tensor's storage."""
         self._storages.pop(self.key(tensor), None)
 
     @staticmethod
-    def are_same(x: Any, y: Any) -> bool:
+    def are_same(x: Tensor, y: Tensor) -> bool:
         """Whether two tensors are the same values of a storage."""
         return Tensors.key(x) == Tensors.key(y) and _geometry(x) == _geometry(y)
 
-    def _live_storage(self, tensor: Any) -> _Storage | None:
+    def _live_storage(self, tensor: Tensor) -> _Storage | None:
         storage = self._storages.get(self.key(tensor))
         return storage if storage is not None and self._is_live(storage.base_symbol) else None
 
@@ -140,7 +169,7 @@ class Tensors:
         symbols = self._graph.symbols
         return symbol.index < len(symbols) and symbols[symbol.index] is symbol
 
-    def write(self, tensor: Any, symbol: Symbol) -> None:
+    def write(self, tensor: Tensor, symbol: Symbol) -> None:
         """Record that an op has written a symbol's value to a tensor."""
         self._storages[self.key(tensor)].write(self._graph, tensor, symbol)
 
@@ -148,7 +177,7 @@ class Tensors:
 class _Storage:
     """A storage: its base, and the symbols of views that no write has made stale."""
 
-    def __init__(self, tensor: Any) -> None:
+    def __init__(self, tensor: Tensor) -> None:
         self._storage = tensor.untyped_storage()  # so that its address is not given to another
         self._base, self._shape, self._dtype = _geometry(tensor), tuple(tensor.shape), tensor.dtype
         self.base_symbol: Any = None
@@ -156,7 +185,7 @@ class _Storage:
         self.outer: list[Geometry] = []  # of the tensors from outside
         self._is_written = False
 
-    def is_apart(self, tensor: Any) -> bool:
+    def is_apart(self, tensor: Tensor) -> bool:
         """Whether a tensor has no element of the base, or of the tensors from outside.
 
         The answer is False for another dtype, and once an op has written to the storage.
@@ -167,7 +196,7 @@ class _Storage:
         elements = [_grid(size, *x[1:4]).ravel() for x in (self._base, *self.outer)]
         return not np.isin(_grid(size, *_geometry(tensor)[1:4]), np.concatenate(elements)).any()
 
-    def read(self, graph: Graph, tensor: Any) -> Symbol:
+    def read(self, graph: Graph, tensor: Tensor) -> Symbol:
         """Return the symbol of a view, taken from the base."""
         places, whole = self._places(tensor), self.base_symbol
         if self._is_whole(places):
@@ -178,7 +207,7 @@ class _Storage:
         self.views[_geometry(tensor)] = symbol
         return symbol
 
-    def write(self, graph: Graph, tensor: Any, symbol: Symbol) -> None:
+    def write(self, graph: Graph, tensor: Tensor, symbol: Symbol) -> None:
         """Update the base, and forget the views."""
         self._is_written = True
         if _geometry(tensor) == self._base:
@@ -202,7 +231,7 @@ class _Storage:
         size = prod(self._shape)
         return places.size == size and bool((places.ravel() == np.arange(size)).all())
 
-    def _places(self, tensor: Any) -> Any:
+    def _places(self, tensor: Tensor) -> Any:
         """Return the places of a view's elements in the base, flattened; GraphError if outside."""
         _, shape, strides, offset, *_ = self._base
         if tensor.dtype is self._dtype and not (tensor.is_conj() or tensor.is_neg()):
@@ -230,7 +259,7 @@ def _constant(graph: Graph, places: Any) -> Symbol:
     return graph.constant_of((DType.int64, np.array(places, np.int64, order="C")))
 
 
-def _geometry(tensor: Any) -> Geometry:
+def _geometry(tensor: Tensor) -> Geometry:
     return (
         *(tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.storage_offset()),
         *(tensor.is_conj(), tensor.is_neg()),

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from graphir import Symbol
-from graphir.runtime.targets.dask_.pieces import Arrays, BlockPiece, dask_array, meta, quiet
+from graphir.runtime.targets.dask_.regions import Arrays, BlockPiece, dask_array, meta, quiet
 from graphir.semantics.kernels import KERNELS
 
 Axes: TypeAlias = tuple[int, ...]

@@ -20,9 +20,14 @@ from graphir.runtime.targets.emission import (
     require_no_calls,
     require_numpy_functions,
 )
-from graphir.runtime.targets.jax_.casts import cast_values, jnp_
-from graphir.runtime.targets.jax_.control import CONTROL, JaxControl
-from graphir.runtime.targets.jax_.ops import COMPOSITES, table
+from graphir.runtime.targets.jax_.primitives import (
+    COMPOSITES,
+    CONTROL,
+    JaxControl,
+    cast_values,
+    jnp_,
+    table,
+)
 from graphir.semantics.evaluation import settings_of
 
 

@@ -10,9 +10,7 @@ from graphir.ops.dims import Size
 from graphir.promotion.scalars import scalar
 from graphir.runtime.targets.emission import lacking
 from graphir.runtime.targets.onnx_.body import OnnxBody, Row, onnx_dtype
-from graphir.runtime.targets.onnx_.casts import cast_values
-from graphir.runtime.targets.onnx_.functions import greater, lesser
-from graphir.runtime.targets.onnx_.values import OnnxValue
+from graphir.runtime.targets.onnx_.values import OnnxValue, cast_values, greater, lesser
 from graphir.semantics.data_movement import ranged
 
 # -- movement

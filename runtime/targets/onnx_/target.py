@@ -24,13 +24,12 @@ from graphir.runtime.targets.emission import (
     live_symbols,
     require_no_calls,
     require_numpy_functions,
+    specialized,
 )
 from graphir.runtime.targets.onnx_.body import OPSET, OnnxBody, onnx_dtype
-from graphir.runtime.targets.onnx_.casts import cast_values
-from graphir.runtime.targets.onnx_.control import CONTROL, ControlNode
-from graphir.runtime.targets.onnx_.ops import COMPOSITES, ONNX
-from graphir.runtime.targets.onnx_.values import OnnxValue
-from graphir.runtime.targets.specialize import specialized
+from graphir.runtime.targets.onnx_.control_flow import CONTROL, ControlNode
+from graphir.runtime.targets.onnx_.primitives import COMPOSITES, ONNX
+from graphir.runtime.targets.onnx_.values import OnnxValue, cast_values
 from graphir.semantics.evaluation import machine
 
 IR_VERSION = 13

@@ -1,15 +1,23 @@
-"""Values of an ONNX graph under construction, whose operators and methods add nodes."""
+"""Values of an ONNX graph under construction, whose methods add nodes: functions, casts, sort keys.
+
+Functions without an op in ONNX are written in terms of its ops, with the meaning of kernels.py.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from graphir import DType
+from graphir.conversions import Step, plain
+from graphir.runtime.targets.emission import EngineConversions
 
 if TYPE_CHECKING:
     from graphir.runtime.targets.onnx_.body import OnnxBody
+
 
 _BITS = {DType.float32: DType.int32, DType.float64: DType.int64}
 """The signed integers of the width of floats."""
@@ -172,3 +180,225 @@ class OnnxValue:
     def negative(self) -> OnnxValue:
         """Where the sign is set, of -0.0 and NaN too."""
         return self.pattern() < 0
+
+
+Function: TypeAlias = Callable[..., OnnxValue]
+
+
+def direct(kind: str) -> Function:
+    """Return the function that adds one node of an ONNX op."""
+
+    def function(x: OnnxValue, *others: OnnxValue) -> OnnxValue:
+        return x.op(kind, *others)
+
+    return function
+
+
+def less_of(x: OnnxValue, y: OnnxValue) -> tuple[OnnxValue, OnnxValue]:
+    """Return two values in dtypes that ONNX can compare: bools become integers."""
+    return (x.cast(DType.uint8), y.cast(DType.uint8)) if x.dtype is DType.bool else (x, y)
+
+
+def compared(kind: str) -> Function:
+    """Return the function that adds a comparison."""
+
+    def function(x: OnnxValue, y: OnnxValue) -> OnnxValue:
+        x, y = less_of(x, y)
+        return x.predicate(kind, y)
+
+    return function
+
+
+def greater(x: OnnxValue, y: Any) -> OnnxValue:
+    """Return the elementwise maximum.
+
+    Integers use a comparison, because Max of int64 in onnxruntime is wrong.
+    """
+    return x.op("Max", y) if x.dtype.is_float else (x > y).where(x, y)
+
+
+def lesser(x: OnnxValue, y: Any) -> OnnxValue:
+    """Return the elementwise minimum; integers use a comparison, as in `maximum`."""
+    return x.op("Min", y) if x.dtype.is_float else (x < y).where(x, y)
+
+
+def or_of_bools(kind: str, function: Function) -> Function:
+    """Return the function that adds an op; bools get the logical op instead."""
+
+    def apply(x: OnnxValue, y: Any) -> OnnxValue:
+        return x.op(kind, y) if x.dtype is DType.bool else function(x, y)
+
+    return apply
+
+
+def everywhere(number: Any, x: OnnxValue) -> OnnxValue:
+    """Return a constant with the dtype and the shape of a value."""
+    shape = x.body.op("Shape", [x], DType.int64)
+    return x.body.op("Expand", [x.body.number(number, x.dtype), shape], x.dtype)
+
+
+def _divisor(x: OnnxValue, y: OnnxValue) -> OnnxValue:
+    """Return an integer divisor with 1 in place of 0 and -1, for which engines fail."""
+    awkward = y.equal(0) | y.equal(-1) if y.dtype.family == "int" else y.equal(0)
+    return awkward.where(1, y)
+
+
+def floor_divide(x: OnnxValue, y: OnnxValue) -> OnnxValue:
+    """Return the floored quotient of integers, 0 where y is 0; that of floats decomposes."""
+    safe = _divisor(x, y)
+    quotient = x / safe
+    if x.dtype.family == "int":
+        below = (x < 0) ^ (safe < 0)
+        inexact = ~(x % safe).equal(0)
+        quotient = y.equal(-1).where(-x, quotient - (inexact & below).cast(x.dtype))
+    return y.equal(0).where(0, quotient)
+
+
+def fmod(x: OnnxValue, y: OnnxValue) -> OnnxValue:
+    """Return the remainder with the sign of x; for integers 0 where y is 0."""
+    if x.dtype.is_float:
+        return x.op("Mod", y, fmod=1)
+    return y.equal(0).where(0, x.op("Mod", _divisor(x, y), fmod=1))
+
+
+def float_pow(x: OnnxValue, y: OnnxValue) -> OnnxValue:
+    """Return the power; x * x where y is 2."""
+    return y.equal(2).where(x * x, x.op("Pow", y))
+
+
+def integer_pow(x: OnnxValue, y: OnnxValue, bits: int) -> OnnxValue:
+    """Return the power modulo 2**width by repeated squaring, for exponents of `bits` bits."""
+    power = None
+    for bit in range(bits):
+        factor = (y & 2**bit).equal(0).where(1, x)
+        power = factor if power is None else power * factor
+        x = x * x if bit + 1 < bits else x
+    return x * 0 + (y * 0 + 1) if power is None else power
+
+
+# -- bits
+
+
+def shifted(direction: str) -> Function:
+    """Return a shift; the result is 0 or the sign for counts past the width or below 0."""
+
+    def function(x: OnnxValue, y: OnnxValue) -> OnnxValue:
+        if direction == "LEFT" or x.dtype.family == "uint":
+            return _shifted(direction, x, y)
+        sign = -(x < 0).cast(x.dtype)
+        return _shifted(direction, x ^ sign, y) ^ sign
+
+    return function
+
+
+def _shifted(direction: str, x: OnnxValue, y: OnnxValue) -> OnnxValue:
+    """Return a logical shift, computed in uint64; the result is 0 for counts past the width."""
+    inside = y.cast(DType.uint64) < x.dtype.bits  # negative ones are great there
+    by = inside.where(y, 0).cast(DType.uint64)
+    result = x.cast(DType.uint64).op("BitShift", by, direction=direction)
+    return inside.where(result.cast(x.dtype), 0)
+
+
+def copysign(x: OnnxValue, y: OnnxValue) -> OnnxValue:
+    """Return the magnitude of x with the sign of y."""
+    size = abs(x)
+    return y.negative().where(-size, size)
+
+
+def nextafter(x: OnnxValue, y: OnnxValue) -> OnnxValue:
+    """Return the next representable float after x towards y."""
+    bits = x.pattern()
+    away = ((y > x) ^ x.negative()).where(bits + 1, bits - 1).bits(x.dtype)
+    least = copysign(x.body.number(x.dtype.format.least, x.dtype), y)  # pyright: ignore
+    result = x.equal(y).where(y, x.equal(0).where(least, away))
+    return (x.nan() | y.nan()).where(x + y, result)
+
+
+# -- floats
+
+
+def expm1(x: OnnxValue) -> OnnxValue:
+    """Return exp(x) - 1, corrected for the rounding error of exp(x) (Kahan's formula)."""
+    power = x.op("Exp")
+    less = power - 1
+    near = power.equal(1).where(x, less * (x / power.op("Log")))
+    return (abs(x) < 1).where(near, less)
+
+
+def log1p(x: OnnxValue) -> OnnxValue:
+    """Return log(1 + x), corrected for the rounding error of 1 + x (Kahan's formula)."""
+    whole = x + 1
+    back = whole - 1
+    near = whole.op("Log") * back.equal(x).where(1, x / back)
+    return back.equal(0).where(x, near)
+
+
+def atan2(y: OnnxValue, x: OnnxValue) -> OnnxValue:
+    """Return the angle of a point, from the angle of its reflection in the first quadrant."""
+    above, right = abs(y), abs(x)
+    ratio = above.equal(right).where(above.equal(0).where(above, 1), above / right)
+    angle = ratio.op("Atan")
+    return copysign(x.negative().where(math.pi - angle, angle), y)
+
+
+class OnnxConversions(EngineConversions):
+    """Casts of values that have the dtypes which ONNX has for them."""
+
+    def cast(self, source: DType, target: DType) -> Step:
+        """The format's own conversion."""
+        return lambda x: x.cast(DType.from_numpy(target.storage))
+
+    def widen(self, source: DType) -> Step:
+        """The format's own conversion, which is exact."""
+        return self.cast(source, plain(source))
+
+    def settled(self, target: DType, x: OnnxValue) -> OnnxValue:
+        """Return float32 values that the format's conversion, and engines, convert correctly.
+
+        A value that rounds beyond the greatest finite value becomes infinity, or NaN in formats
+        without infinity. In float8_e8m0fnu, whose ties go up, non-positive values become NaN too.
+        In formats without NaN, a NaN becomes -0.0.
+        """
+        assert target.format is not None  # a float dtype has a format
+        greatest, specials = float(target.max), target.format.specials
+        if specials == "scale":
+            inside = (x > 0) & (x < 1.5 * greatest)
+            return inside.where(lesser(greater(x, target.min), greatest), np.nan)
+        if specials == "finite":
+            return x.nan().where(-0.0, x)
+        if not target.narrow:
+            return x
+        half = greatest + 2.0 ** (math.frexp(greatest)[1] - target.precision - 1)
+        inside = abs(x) <= half if specials == "fn" else abs(x) < half  # to even
+        return inside.where(x, x * np.inf if specials == "ieee" else np.nan)
+
+
+def cast_values(x: OnnxValue, source: DType, target: DType, tf32: str = "even") -> OnnxValue:
+    """The values, which are of dtype `source`, in another, as graphir.conversions has it."""
+    return OnnxConversions().convert(x, source, target, tf32)
+
+
+def key(x: OnnxValue, nan: float = np.nan, *, zeros: bool = False) -> OnnxValue:
+    """Return integers with the order of values: NaN is above all, or below all if `nan` is -NaN.
+
+    Zeros have equal keys; with `zeros`, 0.0 is above -0.0.
+    """
+    dtype = x.dtype
+    if dtype is DType.uint64:
+        return x.bits(DType.int64) ^ DType.int64.min
+    if dtype is DType.uint32:
+        return x.cast(DType.int64)
+    if not dtype.is_float:
+        return x if dtype.bits >= 32 else x.cast(DType.int32)
+    x = x.nan().where(nan, x if zeros else x.equal(0).where(0, x))
+    bits = x.pattern()
+    return (bits < 0).where(bits ^ bits.dtype.max, bits)
+
+
+def unkeyed(key: OnnxValue, dtype: DType) -> OnnxValue:
+    """Return the values of some keys; this is the inverse of `key`."""
+    if dtype is DType.uint64:
+        return (key ^ DType.int64.min).bits(DType.uint64)
+    if not dtype.is_float:
+        return key.cast(dtype)
+    return (key < 0).where(key ^ key.dtype.max, key).bits(dtype)

@@ -7,9 +7,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from graphir import DType, TensorType
-from graphir.runtime.targets.stablehlo_.casts import cast_values, widened
-from graphir.runtime.targets.stablehlo_.text import fields, ints
-from graphir.runtime.targets.stablehlo_.values import HloValue, Sizes, where
+from graphir.runtime.targets.stablehlo_.values import (
+    HloValue,
+    Sizes,
+    cast_values,
+    fields,
+    ints,
+    where,
+    widened,
+)
 
 
 def permute(x: HloValue, dims: Sequence[int]) -> HloValue:

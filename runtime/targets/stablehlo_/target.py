@@ -20,13 +20,18 @@ from graphir.runtime.targets.emission import (
     live_symbols,
     require_no_calls,
     require_numpy_functions,
+    specialized,
 )
-from graphir.runtime.targets.specialize import specialized
-from graphir.runtime.targets.stablehlo_.casts import cast_values
-from graphir.runtime.targets.stablehlo_.control import CONTROL, HloControl
-from graphir.runtime.targets.stablehlo_.ops import COMPOSITES, STABLEHLO
-from graphir.runtime.targets.stablehlo_.text import location_text, signature_text, type_text
-from graphir.runtime.targets.stablehlo_.values import HloBody, HloValue
+from graphir.runtime.targets.stablehlo_.control_flow import CONTROL, HloControl
+from graphir.runtime.targets.stablehlo_.primitives import COMPOSITES, STABLEHLO
+from graphir.runtime.targets.stablehlo_.values import (
+    HloBody,
+    HloValue,
+    cast_values,
+    location_text,
+    signature_text,
+    type_text,
+)
 from graphir.semantics.evaluation import apply, settings_of
 
 

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphir import Graph, Symbol
-from graphir.drawing.graphs import folding
-from graphir.drawing.graphs.diagram import Cluster, Diagram, Item, diagram
-from graphir.drawing.graphs.folding import Fold, Group, Part, parts_of
-from graphir.drawing.graphs.layout import FONT, GraphLayout, Placement, layout, width
-from graphir.drawing.lattice_svg import curve
+from graphir.drawing import folding
+from graphir.drawing.diagram import Cluster, Diagram, Item, graph_diagram
+from graphir.drawing.folding import Fold, Group, Part, parts_of
+from graphir.drawing.layout import FONT, DiagramLayout, Placement, layout, width
+from graphir.drawing.svg import curve
 from tests.support.pictures import Rect, sampled
 
 LAYERS = ("", "", "a", "b", "a/b", "a/b/c", "a/c", "b//c", "long layer's name")
@@ -60,7 +60,7 @@ def holds(outer: Rect, inner: Rect) -> bool:
     )
 
 
-def check(drawn: Diagram) -> GraphLayout:
+def check(drawn: Diagram) -> DiagramLayout:
     """The layout of a diagram, which must be right whatever the diagram."""
     plan = layout(drawn)
     boxes = {i: rect(place) for i, place in plan.boxes.items()}
@@ -78,7 +78,7 @@ def check(drawn: Diagram) -> GraphLayout:
     return plan
 
 
-def check_frames(plan: GraphLayout, boxes: dict[int, Rect]) -> None:
+def check_frames(plan: DiagramLayout, boxes: dict[int, Rect]) -> None:
     frames = [(rect(frame.place), inside(frame.cluster.items)) for frame in plan.frames]
     for frame, members in frames:
         for i, box in boxes.items():
@@ -89,7 +89,7 @@ def check_frames(plan: GraphLayout, boxes: dict[int, Rect]) -> None:
 
 
 def check_line(
-    plan: GraphLayout, boxes: dict[int, Rect], a: int, b: int, points: list[tuple[float, float]]
+    plan: DiagramLayout, boxes: dict[int, Rect], a: int, b: int, points: list[tuple[float, float]]
 ) -> None:
     """A line goes down from the foot of one box to the head of another, past boxes and names."""
     (x, y), (to_x, to_y) = points[0], points[-1]
@@ -112,7 +112,7 @@ def check_line(
 @pytest.mark.exhaustive
 @given(graphs())
 def test_everything_has_its_place(g: Graph) -> None:
-    check(diagram(g))
+    check(graph_diagram(g))
 
 
 def test_a_chain_is_upright() -> None:
@@ -122,7 +122,7 @@ def test_a_chain_is_upright() -> None:
         with g.layer(f"layer{i // 6}"):
             x = -x
     g.output(x)
-    plan = check(diagram(g))
+    plan = check(graph_diagram(g))
     assert max(abs(x - points[0][0]) for points in plan.lines.values() for x, _ in points) < 0.1
 
 
@@ -131,7 +131,7 @@ def test_rows_are_cut_where_they_are_full() -> None:
     inputs = [g.input("float32", (3, 4, 5), name=f"a_long_name_of_input_{i}") for i in range(40)]
     g.output(*(-x for x in inputs[:20]))
     rows: dict[float, float] = {}
-    for place in check(diagram(g)).boxes.values():
+    for place in check(graph_diagram(g)).boxes.values():
         rows[place.y] = rows.get(place.y, 0.0) + place.width
     assert max(rows.values()) <= 1000 and len(rows) > 6
 
@@ -142,7 +142,7 @@ def test_many_operands_enter_one_box_side_by_side() -> None:
     g = Graph("concat")
     inputs = [g.input("float32", (2,), name=f"x{i}") for i in range(30)]
     g.output(ops.concat(inputs))
-    ends = [points[-1] for points in check(diagram(g)).lines.values()]
+    ends = [points[-1] for points in check(graph_diagram(g)).lines.values()]
     assert len(set(ends)) == len(ends)
 
 
@@ -187,7 +187,7 @@ def test_every_symbol_is_in_one_part(g: Graph, limit: int) -> None:
         patch.setattr(folding, "_PIECE", 3)
         patch.setattr(folding, "_PIECES", 3)
         parts = parts_of(g)
-        check(diagram(g))
+        check(graph_diagram(g))
     check_parts(g, parts)
     assert sorted(s.index for part in parts for s in members(part)) == list(range(len(g)))
     if len(g) <= limit:
@@ -212,7 +212,7 @@ def blocks(count: int, layers: bool) -> Graph:
 
 def test_a_large_graph_is_folded_by_layer() -> None:
     g = blocks(50, layers=True)
-    drawn = diagram(g)
+    drawn = graph_diagram(g)
     assert len(g) > 1000 and len(drawn.boxes) == 52
     assert drawn.boxes[1].lines[0] == "block0 (30 symbols)"
     assert drawn.boxes[1].lines[1:] == ("24 add, 2 multiply", "f32 → f32")
@@ -227,14 +227,14 @@ def test_layers_within_layers_are_told_apart_as_far_as_there_is_room() -> None:
             with g.layer(f"outer{i}"), g.layer(f"inner{j}"):
                 x = -(x + x)
     g.output(x)
-    drawn = diagram(g)
+    drawn = graph_diagram(g)
     assert sum(isinstance(item, Cluster) for item in drawn.items) == 40
     assert drawn.boxes[1].lines[0] == "inner0 (2 symbols)"
     for i in range(40):
         for j in range(20):
             with g.layer(f"outer{i}"), g.layer(f"more{j}"):
                 x = -(x + x)
-    drawn = diagram(g)
+    drawn = graph_diagram(g)
     assert not any(isinstance(item, Cluster) for item in drawn.items)
     assert "outer0 (10 symbols)" in {box.lines[0] for box in drawn.boxes}
 
@@ -250,7 +250,7 @@ def test_what_has_no_layers_is_cut_where_few_values_cross() -> None:
             ]
         x = wide[0]
     g.output(x)
-    drawn = diagram(g)
+    drawn = graph_diagram(g)
     assert 10 < len(drawn.boxes) < 50
     # One value goes from each piece to the next.
     assert list(drawn.links) == [(i, i + 1) for i in range(len(drawn.boxes) - 1)]
@@ -284,11 +284,11 @@ def test_100_000_symbols_are_drawn_as_a_few_boxes() -> None:
         with g.layer(f"l{i % 7}"):
             x = -(x + x)
     g.output(x)
-    assert len(check(diagram(g)).boxes) < 60
+    assert len(check(graph_diagram(g)).boxes) < 60
 
 
 def test_many_outputs_share_a_box() -> None:
     g = Graph("many")
     x = g.input("float32", name="x")
     g.output(*(x + np.float32(i) for i in range(100)))
-    assert diagram(g).boxes[-1].lines == ("100 outputs", "f32")
+    assert graph_diagram(g).boxes[-1].lines == ("100 outputs", "f32")

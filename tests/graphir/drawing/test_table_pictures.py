@@ -6,7 +6,7 @@ import re
 from xml.etree import ElementTree
 
 from graphir import DType, Lattice, PromotionError, PromotionRules, rules
-from graphir.drawing.tables import TableCell, grid_svg, table_svg
+from graphir.drawing.promotion_tables import TableCell, grid_svg, table_svg
 from tests.support.commands import cli
 from tests.support.tables import every
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import copy
 import pickle
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -371,3 +373,40 @@ def test_rules_without_a_lattice_or_a_join_say_so():
     g = Graph(rules=PromotionRules("empty", "Nothing."))
     with pytest.raises(PromotionError, match="neither a lattice nor a join"):
         _ = g.input("int8") + g.input("int16")
+
+
+# -- a graph that is tried
+
+
+def test_an_attempt_that_keeps_nothing_leaves_the_graph_as_it_was() -> None:
+    g = Graph("tried")
+    x = g.input("float32", (2,), name="x")
+    before = str(g)
+    with g.attempt():
+        g.input("float32", (2,), name="y")
+        _ = x * x
+    with contextlib.suppress(ZeroDivisionError), g.attempt():
+        _ = x + 1 / 0
+    assert str(g) == before and g.input_names == ["x"]
+    with g.attempt() as attempt:
+        y = attempt.keep(x * x)
+    g.output(y + g.input("float32", (2,), name="y"))
+    assert [symbol.op.name for symbol in g] == ["input", "multiply", "input", "add"]
+
+
+WRITE = re.compile(
+    r"^ +(?:[\w.]+, )*(?:[\w.]*[._])?(?:graph|new|body|whole|before|after)"
+    r"\.(?:symbols|inputs|input_names|outputs|out_types|rules_before|has_bodies|provenance|policy"
+    r"|tf32|functions|builder)(?:\[.*\])?(?:, [\w.]+)* = ",
+    re.M,
+)
+"""An assignment to an attribute that a graph's own package writes."""
+
+FOLDERS = [Path(__file__).parents[3] / name for name in ("graphir", "passes", "runtime")]
+MODULES = [path for folder in FOLDERS for path in folder.rglob("*.py")]
+
+
+def test_a_graph_is_written_by_its_own_package_alone() -> None:
+    assert WRITE.search("    self.new.outputs = ()") and WRITE.search("    x, graph.inputs[0] = y")
+    others = [path for path in MODULES if "/graphir/ir/" not in path.as_posix()]
+    assert not [path for path in others if WRITE.search(path.read_text(encoding="utf-8"))]

@@ -21,7 +21,7 @@ from graphir import (
     ops,
     trace,
 )
-from graphir.drawing.graphs.levels import cast_kind
+from graphir.drawing.loss_levels import cast_kind
 from graphir.ir.operators.in_place import is_scalar
 from graphir.passes import Policy, cast_report, lower
 from graphir.runtime import array_api, execute, interpret, jit

@@ -6,8 +6,11 @@ import ast
 import inspect
 from inspect import Parameter
 
-from graphir import ops
-from graphir.ops import catalogue
+import pytest
+
+from graphir import GraphError, ops
+from graphir.ops import catalogue, dtype_rules, shape_rules
+from graphir.ops.decompositions import Decomposition
 from graphir.ops.op import Op
 from tests import ROOT
 from tests.support.tables import every
@@ -69,3 +72,10 @@ def test_an_op_has_the_type_of_its_calls(name: str) -> None:
 
 def test_each_class_is_of_an_op() -> None:
     assert {*DECLARED.values()} == {*PARAMETERS}
+
+
+def test_a_plain_function_is_no_decomposition() -> None:
+    facts = dtype_rules.FLOATING, shape_rules.same, "x."
+    with pytest.raises(GraphError, match=r"use decomposition=Decomposition\(function\)"):
+        Op("plain", ("x",), *facts, decomposition=lambda p, x: x)  # pyright: ignore
+    assert Op("exact", ("x",), *facts, decomposition=Decomposition(lambda p, x: x)).decomposition

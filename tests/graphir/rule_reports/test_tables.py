@@ -258,15 +258,15 @@ def test_levels_put_every_node_above_what_lies_below_it():
 
 def test_lattice_as_dot_and_mermaid_has_every_edge():
     dot = cli("lattice", "--format", "dot")[1]
-    assert dot.startswith('digraph "max" {') and dot.rstrip().endswith("}")
-    assert '"int16" -> "int32";' in dot and dot.count(" -> ") == 19
+    assert dot.startswith('digraph "Lattice max" {') and dot.rstrip().endswith("}")
+    assert '"int16" -> "int32" [' in dot and dot.count(" -> ") == 19
     mermaid = cli("lattice", "--format", "mermaid")[1]
     assert mermaid.startswith("flowchart BT\n") and mermaid.count(" --> ") == 19
     assert '["bfloat16"]' in mermaid
 
 
 def test_names_are_quoted_in_dot():
-    assert r'"a\"b" -> "c d";' in lattice_dot(Lattice("odd", {'a"b': ["c d"]}))
+    assert r'"a\"b" -> "c d" [' in lattice_dot(Lattice("odd", {'a"b': ["c d"]}))
 
 
 def test_rules_without_a_lattice_say_so():

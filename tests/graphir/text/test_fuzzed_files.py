@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import random
 import subprocess
 import sys
-import tracemalloc
 import zipfile
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -16,7 +13,7 @@ import pytest
 from graphir import ExecutionError, Graph, GraphError, ParseError
 from graphir.errors import shortened
 from graphir.runtime.value_files import number, read_input
-from graphir.text.archives import EXPANSION, FREE, Archive, read_array
+from graphir.text.files import UNPACKED, read_arrays
 from tests import ROOT
 from tests.graphir.text import fuzz_loading
 from tests.graphir.text.fuzzing import corpus, mutated
@@ -96,90 +93,48 @@ def header(descr: str = "'<f8'", shape: str = "(1,)") -> str:
 
 
 REFUSED = {
-    "a vast shape": (npy(header(shape="(999999999999,)"), bytes(8)), "and has 8"),
-    "a product beyond 64 bits": (npy(header(shape="(4611686018427387904, 8)"), bytes(8)), "has 8"),
-    "a size that is negative": (npy(header(shape="(-1,)"), bytes(8)), r"says shape \(-1,\)"),
-    "vast elements": (npy(header("'|V2147483647'"), bytes(8)), "2147483647 bytes, and has 8"),
-    "objects": (npy(header("'|O'"), bytes(8)), "nothing is ever unpickled"),
-    "objects in a field": (npy(header("[('a', '|O')]"), bytes(8)), "nothing is ever unpickled"),
-    "a long header": (npy(" " * 20_000 + header(), bytes(8)), "20058 bytes long"),
-    "a long header, version 2": (npy(" " * 20_000 + header(), bytes(8), 2), "bytes long"),
-    "a version to come": (npy(header(), bytes(8), 9), "does not begin as"),
+    "a vast shape": (npy(header(shape="(999999999999,)"), bytes(8)), ""),
+    "a product beyond 64 bits": (npy(header(shape="(4611686018427387904, 8)"), bytes(8)), ""),
+    "a size that is negative": (npy(header(shape="(-1,)"), bytes(8)), ""),
+    "objects": (npy(header("'|O'"), bytes(8)), "Object arrays cannot be loaded"),
+    "objects in a field": (npy(header("[('a', '|O')]"), bytes(8)), "Object arrays cannot be load"),
+    "a long header": (npy(" " * 20_000 + header(), bytes(8)), "20058"),
+    "a version to come": (npy(header(), bytes(8), 9), "version"),
     "no array": (b"hello, world", "does not begin as"),
     "nothing": (b"", "does not begin as"),
-    "a call": (npy("__import__('os').getpid()"), "malformed"),
+    "a call": (npy("__import__('os').getpid()"), ""),
 }
 
 
-@contextmanager
-def thrifty():
-    """Not even 4 MB are taken."""
-    tracemalloc.start()
-    try:
-        yield
-        assert tracemalloc.get_traced_memory()[1] < 4_000_000
-    finally:
-        tracemalloc.stop()
-
-
 @pytest.mark.parametrize("kind", REFUSED)
-def test_sizes_of_an_array_are_checked_first(kind, tmp_path):
+def test_malformed_arrays_are_refused(kind, tmp_path):
     data, why = REFUSED[kind]
     (tmp_path / "x.npy").write_bytes(data)
-    with thrifty(), pytest.raises(ExecutionError, match=why):
+    with pytest.raises(ExecutionError, match=f"not a readable .npy or .npz file: .*{why}"):
         read_input(str(tmp_path / "x.npy"))
 
 
 @every("version", [1, 2, 3])
-def test_arrays_are_read_as_numpy_reads_them(version):
+def test_arrays_are_read_as_numpy_reads_them(version, tmp_path):
     for array in (np.arange(6.0).reshape(2, 3).T, np.zeros(0, ">i2"), np.array("é"), np.array(1j)):
-        file = io.BytesIO()
-        np.lib.format.write_array(file, array, (version, 0))
-        size = file.tell()
-        file.seek(0)
-        found = read_array(file, size)
+        with open(tmp_path / "x.npy", "wb") as file:
+            np.lib.format.write_array(file, array, (version, 0))
+        found = read_input(str(tmp_path / "x.npy"))
         assert found.dtype == array.dtype
-        assert found.flags.f_contiguous == array.flags.f_contiguous
         np.testing.assert_array_equal(found, array)
         found[...] = found  # it is the caller's own
 
 
-def zipped(method: int = zipfile.ZIP_DEFLATED, **members: bytes) -> io.BytesIO:
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", method) as archive:
-        for name, data in members.items():
-            archive.writestr(f"{name}.npy", data)
-    return file
-
-
-def test_what_an_archive_unpacks_to_is_bounded():
-    count = FREE + EXPANSION * 100_000
-    bomb = zipped(a=npy(header("'|u1'", f"({count},)"), bytes(count)))
-    assert bomb.tell() < 100_000
-    with thrifty(), pytest.raises(ValueError, match=r"would unpack to 7\d+ bytes"):
-        Archive(bomb).read("a")
-
-
-def test_it_is_bounded_in_all():
-    half = FREE // 2 + 10_000_000
-    member = npy(header("'|u1'", f"({half},)"), bytes(half))
-    archive = Archive(zipped(a=member, b=member, c=npy(header(), bytes(8))))
-    assert archive.read("a").shape == (half,)
-    with pytest.raises(ValueError, match="of all arrays"):
-        archive.read("b")
-    assert archive.read("c").shape == (1,)
-
-
-def test_a_member_that_says_it_is_larger_than_it_is():
-    data = zipped(zipfile.ZIP_STORED, a=npy(header(shape="(100,)"), bytes(8))).getvalue()
-    with pytest.raises(ValueError, match="800 bytes, and has 8"):
-        Archive(io.BytesIO(data)).read("a")
-
-
-@every("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
-def test_only_what_numpy_packs_is_unpacked(method):
-    with pytest.raises(ValueError, match="packed in another way"):
-        Archive(zipped(method, a=npy(header(), bytes(8)))).read("a")
+def test_what_an_archive_unpacks_to_is_bounded(tmp_path):
+    count = UNPACKED[0] // 2 + 10_000_000
+    member = npy(header("'|u1'", f"({count},)"), bytes(count))
+    with zipfile.ZipFile(tmp_path / "x.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in ("a.npy", "b.npy"):
+            archive.writestr(name, member)
+    with (tmp_path / "x.npz").open("rb") as file, pytest.raises(ValueError, match="at most"):
+        read_arrays(file)
+    with pytest.raises(ExecutionError, match=r"would unpack to \d+ bytes"):
+        read_input(f"{tmp_path / 'x.npz'}:a")
 
 
 @every(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from graphir import DType, Graph, GraphError, GraphirError, TensorType, ops, rules
 from graphir.passes import GraphDiff, diff, implicit_cast, lower
-from graphir.passes.analysis.graph_diff import Change
+from graphir.passes.analysis.diff import Change
 from graphir.passes.analysis.written_literals import is_literal
 from graphir.text.printer import large_constants
 from tests.passes.analysis.programs import NAMES, Program, programs
@@ -344,5 +344,5 @@ def test_sentences_name_the_first_cause_and_what_both_would_make_alike():
 def test_the_notes_of_a_graph_stand_above_its_differences() -> None:
     g = Graph("noted", rules="numpy")
     g.output(g.input("int8", (2,)) + g.input("float32", (2,)))
-    g.notes = ["line 3: rand is random"]
+    g.describe(notes=["line 3: rand is random"])
     assert diff(g, "jax").sentences[0] == "line 3: rand is random"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from graphir.passes import CastReport, cast_report
-from graphir.passes.reports import words
+from graphir.passes.reports import phrases
 from graphir.passes.reports.html import report_html
 from tests.benchmarks.compile import mixed as long_graph
 from tests.passes.reports.browser import CHROMIUM, Browser, Page, browser
@@ -155,7 +155,9 @@ def test_filters_by_text_and_by_loss(opened: Opener) -> None:
     assert page.value(IDS) == layer and len(layer) == 2
     assert page.value("document.querySelector('#count').textContent") == "2 of 5 rows"
     page.click(".loss.exact")
-    assert page.value(IDS) == [one for one in layer if words.level(report[int(one[1:])]) != "exact"]
+    assert page.value(IDS) == [
+        one for one in layer if phrases.level(report[int(one[1:])]) != "exact"
+    ]
     hidden = next(i for i, row in enumerate(report) if row.exact)
     page.click(f"#l0-{report[hidden].location.line} .chip")  # a hidden row shows itself again
     page.until(f"!document.querySelector('#c{hidden}').hidden")

@@ -11,7 +11,7 @@ import pytest
 from graphir import Graph
 from graphir.passes import CastReport, cast_report
 from graphir.passes.reports import REPORT_FORMATS
-from graphir.passes.reports.notebook import report_fragment
+from graphir.passes.reports.html_rows import report_fragment
 from graphir.passes.reports.sarif import report_sarif
 from graphir.runtime import audit
 from tests.support.reports import REPORTS, Elements
@@ -143,7 +143,7 @@ def test_all_formats_merge_alike(name: str) -> None:
     if repeated:
         assert [int(line.split()[-1]) for line in table[1:]] == times
     markdown = REPORT_FORMATS["markdown"](report).splitlines()
-    at = next(i for i, line in enumerate(markdown) if line.startswith("| kind of loss"))
+    at = next(i for i, line in enumerate(markdown) if line.startswith("| where"))
     rows = markdown[at + 2 :][: len(times)]
     assert all(line.startswith("|") for line in rows) and not markdown[at + 2 + len(times)]
     if repeated:

@@ -17,13 +17,12 @@ import pytest
 from graphir import Graph
 from graphir.escape import printable
 from graphir.passes import CastReport, cast_report
-from graphir.passes.reports import REPORT_FORMATS, words
+from graphir.passes.reports import REPORT_FORMATS, phrases
 from graphir.passes.reports.html import report_html
+from graphir.passes.reports.html_rows import report_fragment
 from graphir.passes.reports.markdown import report_markdown
-from graphir.passes.reports.notebook import report_fragment
-from graphir.passes.reports.places import region
-from graphir.passes.reports.terminal import show
-from graphir.passes.reports.text import report_details, report_text
+from graphir.passes.reports.phrases import region
+from graphir.passes.reports.text import report_details, report_text, show
 from tests.support.reports import REPORTS, Elements, assigned, audited, mixed, program, source_of
 from tests.support.scaling import layers, uses
 from tests.support.tables import every
@@ -92,7 +91,7 @@ def test_what_loses_leads_and_what_follows_exactly_is_folded() -> None:
 def test_other_rule_sets_are_grouped_by_what_they_do() -> None:
     report = cast_report(Graph.parse(str(mixed().graph)))
     row = next(row for row in report if row.op == "multiply" and row.kind == "implicit")
-    told = words.elsewhere(row).split("; ")
+    told = phrases.elsewhere(row).split("; ")
     assert told[-1].startswith("refuse: ") and len(told) > 1
     names = [name for part in told for name in part.partition(": ")[2].split(", ")]
     assert sorted(names) == sorted(row.others)
@@ -106,14 +105,14 @@ def test_the_bytes_of_a_cast_that_serves_two_uses_count_once() -> None:
     x, y = graph.input("int16", (10,)), graph.input("float32", (10,))
     graph.output(x + y, y * x)
     report = cast_report(graph)
-    assert len(report) == 2 and words.added(report) == 40
+    assert len(report) == 2 and phrases.added(report) == 40
 
 
 def test_texts_are_cut_and_cleaned() -> None:
     assert printable("a\x1b[31m\nb\u202ec") == "a\ufffd[31m\ufffdb\ufffdc"
     assert printable("x" * 10_000, 20) == "x" * 19 + "…"
     assert printable("a\tb\n", None, keep="\t") == "a\tb\ufffd"
-    assert words.percent(0.004) == "< 1 %" and words.percent(0.25) == "25 %"
+    assert phrases.percent(0.004) == "< 1 %" and phrases.percent(0.25) == "25 %"
 
 
 # -- places
@@ -202,7 +201,7 @@ def test_no_color_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("wide")
 def test_without_rich_a_terminal_gets_it_plain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.setattr("graphir.passes.reports.terminal.find_spec", lambda name: None)
+    monkeypatch.setattr("graphir.passes.reports.text.find_spec", lambda name: None)
     stream = Terminal()
     show(mixed(), stream)
     assert stream.getvalue() == report_details(mixed()) + "\n"
@@ -306,7 +305,7 @@ def test_a_huge_page_is_cut_and_says_so() -> None:
 def test_lines_are_left_out_where_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     report = mixed()
     for most in (1, 2):
-        monkeypatch.setattr("graphir.passes.reports.listing.LINES", most)
+        monkeypatch.setattr("graphir.passes.reports.html.LINES", most)
         page = Elements(report_html(report, most=most))
         assert all(link[1:] in page.ids() for link in page.links())
         shown = sum(one.startswith("l0-") for one in page.ids())

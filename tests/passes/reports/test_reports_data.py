@@ -11,7 +11,7 @@ import pytest
 from graphir import Graph
 from graphir.passes import CastReport, cast_report
 from graphir.passes.analysis.casts.fixes import replacement
-from graphir.passes.reports import words
+from graphir.passes.reports import phrases
 from graphir.passes.reports.json_ import report_json, schema
 from graphir.passes.reports.sarif import SEVERITIES, report_sarif
 from tests.support.reports import REPORTS, program, source_of
@@ -116,9 +116,9 @@ def test_sarif_has_a_result_for_each_row(report: CastReport) -> None:
     ids = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
     for result, site in zip(run["results"], report.sites, strict=True):
         row = site.row
-        assert ids[result["ruleIndex"]] == result["ruleId"] == f"cast/{words.level(row)}"
+        assert ids[result["ruleIndex"]] == result["ruleId"] == f"cast/{phrases.level(row)}"
         implicit = row.kind in ("implicit", "literal", "assignment")
-        assert result["level"] == (SEVERITIES[words.level(row)] if implicit else "note")
+        assert result["level"] == (SEVERITIES[phrases.level(row)] if implicit else "note")
         related = (row.cause is not None) + len(site.places) - 1
         assert len(result.get("relatedLocations", ())) == related
     prints = [result["partialFingerprints"]["cast/v1"] for result in run["results"]]

@@ -13,8 +13,8 @@ import pytest
 from graphir import DType
 from graphir.conversions import convert
 from graphir.passes.analysis.casts import Measured
-from graphir.runtime.audit import measuring
-from graphir.runtime.audit.measuring import measure
+from graphir.runtime.audit import double_double
+from graphir.runtime.audit.effects import measure
 from tests.support.rounding import (
     ALL,
     COMPLEX,
@@ -221,7 +221,7 @@ def test_blocks_and_layouts_make_no_difference(
     before = before[: before.size // 6 * 6]
     whole = measure(before, convert(before, *dtypes), *dtypes)
     assert whole.elements == before.size
-    monkeypatch.setattr(measuring, "BLOCK", 7)
+    monkeypatch.setattr(double_double, "BLOCK", 7)
     for shaped in (before, before.reshape(6, -1), before.reshape(2, 3, -1).transpose(2, 0, 1)):
         again = measure(shaped, convert(shaped, *dtypes), *dtypes)
         assert facts(again) == facts(whole)

@@ -212,7 +212,7 @@ def test_operands_without_error_hide_none() -> None:
     _, report = audited(program)
     (output,) = report.outputs
     assert output.differing == 4
-    assert not report.unseen and [row.loss_kind for row in report.losses] == []
+    assert not report.unseen and [row.kind for row in report.losses] == []
     _, report = audited(lambda x: np.packbits(x > 0).astype("f4"))
     assert [(step.what, step.hides) for step in report.unseen] == [("numpy.packbits", False)]
     assert "no error is hidden" in str(report).splitlines()[0]

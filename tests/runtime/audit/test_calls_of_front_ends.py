@@ -323,7 +323,7 @@ def test_the_shares_of_a_graph_of_convolutions_sum_to_one() -> None:
     assert output.shares is not None and output.rounding is not None
     shares = [share for share in output.shares.values() if share is not None]
     np.testing.assert_allclose(sum(shares) + output.rounding, 1, atol=1e-3)
-    assert [row.loss_kind for row in report.losses] == ["rounding"] * 8
+    assert [row.kind for row in report.losses] == ["rounding"] * 8
     report = audit(from_onnx(model), IMAGE, as_dtype="float16")
     assert 2e-4 < (report.outputs[0].norm or 0) < 5e-3
 

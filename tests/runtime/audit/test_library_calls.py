@@ -100,7 +100,7 @@ def test_a_call_has_a_row_of_its_own_rounding() -> None:
     (row,) = report.losses
     actual, exact = np.fft.fft(X), np.fft.fft(X.astype(np.float64))
     errors = np.abs(actual - exact) / np.abs(exact)
-    assert (row.symbol.op.name, row.loss_kind) == ("numpy.fft.fft", "rounding")
+    assert (row.symbol.op.name, row.kind) == ("numpy.fft.fft", "rounding")
     assert row.measured is not None and row.shares is not None
     np.testing.assert_allclose(row.measured.relative, errors.max(), rtol=1e-5)
     np.testing.assert_allclose(row.shares[0], 1)
@@ -134,7 +134,7 @@ def test_integers_that_wrap_in_a_call_are_wrong() -> None:
 
     report = audit(counted, X)
     assert report.outputs[0].is_known and report.outputs[0].differing == 2
-    assert [row.loss_kind for row in report.losses] == ["wrap"]
+    assert [row.kind for row in report.losses] == ["wrap"]
 
 
 def test_a_call_that_is_another_in_float64_is_unknown() -> None:

@@ -177,7 +177,7 @@ def test_demo_answers_the_question():
     assert max(map(len, out.splitlines())) <= 120
     assert "int16 and float32 promote to float32 under 'max'" in out
     assert "{to=float32} : float32[] because(lhs of add" in out
-    assert "float16 has 257, bfloat16 has not" in out
+    assert "2 of them can lose" in out and out.count("loses 257") == 2
     assert "max_strict" in out and str(ROOT) not in out
 
 
@@ -191,13 +191,6 @@ def test_demo_names_the_lines_it_shows():
         line.split('"demo.py":')[1].split(":")[0] for line in out.splitlines() if "add(" in line
     }
     assert "x + y" in source[int(add) - 1]
-
-
-def test_demo_labels_most_digits_as_the_float32_network_does():
-    last = cli("demo")[1].splitlines()[-3:]
-    accuracy = [float(line.split()[-1].rstrip("%")) for line in last]
-    assert all(90 < percent <= 100 for percent in accuracy)
-    assert abs(accuracy[0] - accuracy[1]) < 2
 
 
 # -- as a process

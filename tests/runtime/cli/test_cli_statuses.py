@@ -8,7 +8,7 @@ import pytest
 
 from graphir import Graph
 from graphir.runtime.cli import main as entry
-from graphir.runtime.cli.statuses import Status
+from graphir.runtime.cli.arguments import Status
 from tests.support.commands import cli, refused
 
 ROOT = Path(__file__).parents[3]

@@ -10,7 +10,7 @@ import pytest
 
 from graphir.passes import cast_report
 from graphir.passes.reports import REPORT_FORMATS
-from graphir.runtime.cli.statuses import Status
+from graphir.runtime.cli.arguments import Status
 from tests.support.commands import cli, refused
 from tests.support.sarif import checked_results
 from tests.support.tables import every
@@ -225,7 +225,9 @@ def test_threads_trace_at_once_and_leave_the_constructors_as_they_were() -> None
 
     with ThreadPoolExecutor(4) as pool:
         graphs = list(pool.map(lambda _: from_jax(program, np.ones(3, np.float32)), range(4)))
-    assert [[part.what for part in graph.unseen] for graph in graphs] == [["jnp.asarray"]] * 4
+    assert [[part.what for part in graph.provenance.unseen] for graph in graphs] == [
+        ["jnp.asarray"]
+    ] * 4
     assert [getattr(*each) for each in owners] == before
 
 

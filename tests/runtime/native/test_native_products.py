@@ -171,7 +171,7 @@ def test_an_evicted_kernel_is_compiled_again() -> None:
     tier = native.Products(now=True)
     matmul(x, x, x.dtype, tier, 1)
     for entry in [entry for entry in tier.kernels.values() if entry]:
-        tier.let_go(entry[0])
+        tier.evict(entry[0])
         assert not tier.kernels
     assert matmul(x, x, x.dtype, tier, 1)[0, 0] == 64 and tier.kernels
 

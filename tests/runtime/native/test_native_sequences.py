@@ -412,7 +412,7 @@ def test_evicted_kernels_end_the_sequence() -> None:
     assert kernels and program.machine_code
     with background.LOCK:
         for kernel in list(kernels.compiled_kernels.values()):  # pyright: ignore
-            kernels.let_go(kernel)  # pyright: ignore
+            kernels.evict(kernel)  # pyright: ignore
     assert program.machine_code is None
     gc.collect()
     assert same(function(*inputs), layer(*inputs))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from threading import Thread
 
@@ -74,3 +76,22 @@ def test_an_unknown_threshold_is_refused(monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.setattr(COST, "CASH", 1, raising=False)
     with pytest.raises(AttributeError, match="CASH"), scaled(1, CASH=1):
         pass
+
+
+def test_every_threshold_names_its_benchmark() -> None:
+    """By the last colon of its description, or of its first paragraph: a module of benchmarks."""
+    benchmarks = {path.stem for path in (ROOT / "tests" / "benchmarks").glob("*.py")}
+    tree = ast.parse(Path(cost_model.__file__).read_text(encoding="utf-8"))
+    bodies = [tree.body, *(node.body for node in tree.body if isinstance(node, ast.ClassDef))]
+    described = 0
+    for body in bodies:
+        for constant, text in pairwise(body):
+            match constant, text:
+                case (
+                    ast.AnnAssign(target=ast.Name(name), annotation=ast.Name(unit)),
+                    ast.Expr(ast.Constant(str(doc))),
+                ) if unit != "TypeAlias":
+                    words = {word for _, word in re.findall(r"(:|\band)\s+(\w+)", doc)}
+                    assert words & benchmarks, name
+                    described += 1
+    assert described >= len(CostModel.__annotations__)

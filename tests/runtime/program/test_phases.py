@@ -186,7 +186,7 @@ def test_phases_without_code_share_the_time_of_all(monkeypatch: pytest.MonkeyPat
     program = Program(g, threads=1, native="off")
     (step,) = phase_steps(program, array)
     spent: list[float] = []
-    tier = SimpleNamespace(worth=False, placed=lambda *_: None, spend=spent.append)
+    tier = SimpleNamespace(pays=False, placed=lambda *_: None, charge=spent.append)
     for member in step.members:
         monkeypatch.setattr(member, "native", tier)
     program(array)

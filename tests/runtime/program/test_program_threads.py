@@ -19,7 +19,7 @@ import pytest
 from graphir import ExecutionError, Graph, Op, ops
 from graphir.runtime import Program, execute, interpret
 from graphir.runtime.program.blocks import share
-from graphir.runtime.program.memory import Lane
+from graphir.runtime.program.memory import Workspace
 from tests.support.evaluator import same
 from tests.support.tables import every
 
@@ -318,7 +318,7 @@ def test_an_interrupt_waits_for_those_who_help() -> None:
     """They still write to what the call is about to let go of."""
     caller, begun, done = threading.get_ident(), threading.Event(), list[int]()
 
-    def work(lane: Lane, numbers: Any) -> None:
+    def work(workspace: Workspace, numbers: Any) -> None:
         if threading.get_ident() == caller:
             begun.wait()
             signal.setitimer(signal.ITIMER_REAL, 0.05)
@@ -333,7 +333,7 @@ def test_an_interrupt_waits_for_those_who_help() -> None:
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
         with pytest.raises(KeyboardInterrupt):
-            share(2, work, 2, Lane(), [])
+            share(2, work, 2, Workspace(), [])
         assert done
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)

@@ -20,7 +20,7 @@ from onnx.reference import ReferenceEvaluator
 from graphir import ExecutionError, Graph, GraphError, GraphirError, ops, runtime
 from graphir.passes import cast_report
 from graphir.runtime import from_onnx, interpret, targets
-from graphir.runtime.sources.onnx_.calls import BoundNode
+from graphir.runtime.sources.onnx_.bound_node import BoundNode
 from graphir.runtime.targets import TargetError
 from tests.runtime.sources.onnx_node_tests import (
     generated_cases,

@@ -11,6 +11,8 @@ import pytest
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
+import onnx
+import onnx.version_converter
 from onnx import TensorProto, helper, parser
 
 from graphir import ExecutionError, GraphError
@@ -318,3 +320,13 @@ def test_layer_normalization_of_an_early_version_is_that_of_the_standard() -> No
     )
     graph = require_values(model, {"x": normal(2, 4), "w": normal(4)})
     assert "call" not in {symbol.op.name for symbol in graph.symbols}
+
+
+def test_opsets_before_7_are_refused_with_the_converter_that_helps() -> None:
+    text = "(float[2, 3] x, float[2] y) => (float[2, 3] z) {z = Add<broadcast=1, axis=0>(x, y)}"
+    model = parsed(text, 6)
+    with pytest.raises(GraphError, match=r"opsets before 7 of .*got opset 6") as error:
+        from_onnx(model)
+    converted = eval(error.value.fixes[0], {"onnx": onnx, "model": model})
+    x, y = normal(2, 3), normal(2)
+    np.testing.assert_array_equal(interpret(from_onnx(converted), x, y), x + y[:, None])

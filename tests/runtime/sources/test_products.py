@@ -6,7 +6,7 @@ import numpy as np
 
 from graphir import Graph, Symbol, ops
 from graphir.runtime import Program, interpret
-from graphir.runtime.sources.products import product_layout
+from graphir.runtime.sources.op_rows import product_layout
 from tests.support.tables import every
 
 

@@ -18,7 +18,8 @@ torch = pytest.importorskip("torch")
 from graphir import GraphError  # noqa: E402
 from graphir.passes import cast_report  # noqa: E402
 from graphir.runtime import from_torch, interpret  # noqa: E402
-from graphir.runtime.sources.torch_ import rows, source  # noqa: E402
+from graphir.runtime.sources.op_rows import OpRows  # noqa: E402
+from graphir.runtime.sources.torch_ import op_symbols  # noqa: E402
 from tests.runtime.sources.torch_sweep import Case, outcome, tensor  # noqa: E402
 from tests.support.tables import every  # noqa: E402
 
@@ -350,12 +351,16 @@ def test_compiled_functions_run_as_written() -> None:
     assert "matmul" in [symbol.op.name for symbol in graph.symbols]
 
 
-def test_a_row_that_fails_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_in_a_row_fails_tests_and_leaves_users_a_note(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def fault(e: Any, x: Any) -> Any:
         raise TypeError("a fault of the row")
 
-    monkeypatch.setitem(rows.ROWS, "sin", fault)
-    assert source.ROWS is rows.ROWS
+    monkeypatch.setitem(op_symbols.ROWS, "sin", fault)
+    with pytest.raises(AssertionError, match="a row has a fault: TypeError"):
+        from_torch(lambda x: x.sin(), X)
+    monkeypatch.setattr(OpRows, "raises_faults", False)
     note = from_torch(lambda x: x.sin(), X).notes[0]
     assert "the row of aten.sin.default failed" in note and "a fault of the row" in note
 

@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from graphir.runtime.sources.torch_.decompositions import decomposition, name_of  # noqa: E402
-from graphir.runtime.sources.torch_.scatters import ROWS  # noqa: E402
+from graphir.runtime.sources.torch_.op_symbols import ROWS  # noqa: E402
 from tests.runtime.sources.torch_models import MODES, models  # noqa: E402
 from tests.runtime.sources.torch_sweep import Case, cases, outcome  # noqa: E402
 from tests.support.tables import every  # noqa: E402

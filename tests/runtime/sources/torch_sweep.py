@@ -25,7 +25,7 @@ from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 from graphir import ops  # noqa: E402
 from graphir.passes import lower  # noqa: E402
 from graphir.runtime import from_torch, interpret  # noqa: E402
-from graphir.runtime.sources.torch_.source import TorchRecorder  # noqa: E402
+from graphir.runtime.sources.torch_.op_symbols import OpSymbols  # noqa: E402
 from graphir.runtime.sources.torch_.tensors import array_of  # noqa: E402
 
 nn, F = torch.nn, torch.nn.functional
@@ -193,19 +193,19 @@ def fake_results(function: Any, args: Any) -> list[tuple[str, list[tuple[Any, ..
 def recorded() -> Iterator[list[tuple[str, list[tuple[Any, ...]], list[Any]]]]:
     """Record each op that from_torch gives symbols: its name, results' types and symbols' types."""
     log: list[tuple[str, list[tuple[Any, ...]], list[Any]]] = []
-    before = TorchRecorder._symbols
+    before = OpSymbols.symbols
 
-    def symbols(self: Any, op: Any, operands: Any, real: Any, results: Any) -> Any:
-        values = before(self, op, operands, real, results)
-        if not self._outer:
-            log.append((str(op), _types(results), [x.type for x in values]))
+    def symbols(self: OpSymbols, run: Any) -> Any:
+        values = before(self, run)
+        if not self.outer:
+            log.append((str(run.op), _types(run.results), [x.type for x in values]))
         return values
 
-    TorchRecorder._symbols = symbols
+    OpSymbols.symbols = symbols
     try:
         yield log
     finally:
-        TorchRecorder._symbols = before
+        OpSymbols.symbols = before
 
 
 BOUNDS = {1: 0, 2: 3e-2, 4: 2e-4, 8: 2e-4, 16: 1e-4}

@@ -7,8 +7,8 @@ import pytest
 
 from graphir import DType, Graph, GraphirError, ops
 from graphir.runtime.targets import TargetError, stablehlo
-from graphir.runtime.targets.stablehlo_.ops import COMPOSITES, STABLEHLO
-from graphir.runtime.targets.stablehlo_.text import ELEMENTS, dense
+from graphir.runtime.targets.stablehlo_.primitives import COMPOSITES, STABLEHLO
+from graphir.runtime.targets.stablehlo_.values import ELEMENTS, dense
 from tests.peers import CALLS
 from tests.support.engines import graph_of
 from tests.support.strategies import STRONG

@@ -28,8 +28,7 @@ from graphir import DType, ExecutionError, Graph, ops, trace
 from graphir.runtime import Program as Compiled
 from graphir.runtime import interpret, targets
 from graphir.runtime.targets import TargetError
-from graphir.runtime.targets.dask_.movement import MOVES
-from graphir.runtime.targets.dask_.ops import LABELS
+from graphir.runtime.targets.dask_.block_steps import LABELS, MOVES
 from tests.runtime.targets.chunks import INEXACT, agree, compare, computed, cut
 from tests.support.control_flow import flow_programs
 from tests.support.drawing import Program, programs

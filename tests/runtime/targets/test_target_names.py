@@ -19,9 +19,9 @@ from graphir import Graph, GraphirError
 from graphir.passes import draw
 from graphir.runtime import interpret
 from graphir.runtime.targets import python, stablehlo
+from graphir.runtime.targets.emission import specialized
 from graphir.runtime.targets.python_.excerpts import defined
-from graphir.runtime.targets.python_.names import Identifiers, identifier
-from graphir.runtime.targets.specialize import specialized
+from graphir.runtime.targets.python_.program_text import Identifiers, identifier
 
 ODD = sorted(
     {

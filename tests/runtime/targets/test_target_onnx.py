@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from graphir import DType, ExecutionError, Graph, ops
 from graphir.runtime import interpret, targets
 from graphir.runtime.targets import TargetError
-from graphir.runtime.targets.onnx_.ops import COMPOSITES, ONNX
+from graphir.runtime.targets.onnx_.primitives import COMPOSITES, ONNX
 from tests.peers import CALLS
 from tests.runtime.targets.onnx_models import ENGINE, LOOSE, ZEROS, Run, near, outcome, reference
 from tests.support import accuracy

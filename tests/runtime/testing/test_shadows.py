@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from graphir.runtime.testing import watch as watch_module
 from graphir.runtime.testing.ledger import CallRecord
 from graphir.runtime.testing.shadow import Shadow
+from graphir.runtime.testing.shadow_calls import CallSignature
 from graphir.runtime.testing.watch import FunctionWatch
 from tests.runtime.testing.conftest import ROOT, Project
 
@@ -488,7 +488,7 @@ def test_the_recording_of_a_long_loop_passes_by_calls_like_those_before(project:
 
 def test_a_function_without_a_recording_is_claimed_again_when_shadows_end() -> None:
     watch: Any = FunctionWatch("lab", ".")
-    signature = watch_module._Signature(CallRecord("lab:f", ""), kind=("lab:f", frozenset()))  # pyright: ignore
+    signature = CallSignature(CallRecord("lab:f", ""), kind=("lab:f", frozenset()))  # pyright: ignore
     for _ in range(5):
         reader, writer = os.pipe()
         os.close(writer)  # a shadow that crashed

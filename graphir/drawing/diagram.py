@@ -1,0 +1,330 @@
+"""Diagrams, independent of the output format: boxes, frames and lines; the diagram of a graph."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple, TypeAlias
+
+from graphir import ops
+from graphir.decorators import uncollected
+from graphir.drawing.folding import Fold, Group, Part, is_drawn, parts_of
+from graphir.drawing.loss_levels import (
+    LEVELS,
+    Level,
+    Mark,
+    Marks,
+    cast_kind,
+    dtype_mark,
+    gravest,
+)
+from graphir.dtypes import DType
+from graphir.escape import printable
+from graphir.ir.graph import Graph
+from graphir.ir.inlining import Junction, inlined
+from graphir.ir.symbol import Symbol
+from graphir.location import CastKind, Location, Origin
+from graphir.ops.types import TensorType
+from graphir.text.printer import definitions, elements
+
+Look: TypeAlias = Literal[
+    "input", "constant", "op", "cast", "fold", "output", "node", "marked", "join"
+]
+"""The shape of a box; the last three are of nodes of a lattice, with and without highlights."""
+
+
+class NodeBox(NamedTuple):
+    """One box: lines of text, the first in bold, and a title that a browser shows on hover.
+
+    `level` is the loss level of a cast, or the gravest level among folded casts. `kind` says why
+    the cast exists.
+    """
+
+    lines: tuple[str, ...]
+    title: str
+    look: Look
+    dtype: DType | None = None
+    level: Level | None = None
+    kind: CastKind | None = None
+
+
+class Cluster(NamedTuple):
+    """The frame of a layer: its name, its path, and its items (box numbers and inner frames)."""
+
+    name: str
+    path: str
+    items: list[Item]
+
+
+Item: TypeAlias = int | Cluster
+
+
+class Diagram(NamedTuple):
+    """The contents of a picture. `links` maps (from, to), two box numbers, to a line's title.
+
+    The diagram of a lattice grows upwards. Its `marked` lines are highlighted, and its `redundant`
+    lines, which others imply, are dotted.
+    """
+
+    title: str
+    boxes: list[NodeBox]
+    items: list[Item]
+    links: dict[tuple[int, int], str]
+    is_lattice: bool = False
+    marked: frozenset[tuple[int, int]] = frozenset()
+    redundant: frozenset[tuple[int, int]] = frozenset()
+
+
+_MANY = 24  # more outputs than this number share one box
+
+
+@uncollected
+def graph_diagram(graph: Graph, marks: Marks | None = None, limit: int | None = None) -> Diagram:
+    """Return the diagram of a graph, folded if the graph is large (see `parts_of`).
+
+    The graphs of control flow are layers, as graphir.ir.inlining has them.
+    """
+    return _Drawing(inlined(graph), marks or {}).diagram(limit)
+
+
+class _Drawing:
+    """The state of building a diagram; `owner[i]` is the number of the box of symbol i."""
+
+    def __init__(self, graph: Graph, marks: Marks) -> None:
+        self.graph, self.marks = graph, marks
+        self.line: Callable[[Symbol], str] = definitions(graph)
+        self.units: list[Symbol | Fold] = []
+        self.owner = [0] * len(graph.symbols)
+
+    def diagram(self, limit: int | None) -> Diagram:
+        graph = self.graph
+        items = self.boxes_and_frames(parts_of(graph, limit))
+        links = self.links()
+        entering, leaving = self.borders(links)
+        boxes = [
+            self.fold(unit, entering[i], leaving[i])
+            if isinstance(unit, Fold)
+            else self.symbol(unit)
+            for i, unit in enumerate(self.units)
+        ]
+        for box, symbols in self.outputs():
+            items.append(len(boxes))
+            for symbol in symbols:
+                links.setdefault((self.owner[symbol.index], len(boxes)), []).append(symbol)
+            boxes.append(box)
+        titles = {ends: self.line_title(symbols) for ends, symbols in links.items()}
+        return Diagram(f"Graph {clipped(graph.name, TITLE)}", boxes, items, titles)
+
+    def boxes_and_frames(self, parts: Sequence[Part]) -> list[Item]:
+        """Number the boxes, and return the tree of boxes and frames."""
+        items: list[Item] = []
+        for part in parts:
+            if isinstance(part, Group):
+                name = clipped(part.path.rpartition("/")[2])
+                items.append(
+                    Cluster(name, clipped(part.path, TITLE), self.boxes_and_frames(part.parts))
+                )
+                continue
+            for symbol in part.symbols if isinstance(part, Fold) else (part,):
+                self.owner[symbol.index] = len(self.units)
+            items.append(len(self.units))
+            self.units.append(part)
+        return items
+
+    def links(self) -> dict[tuple[int, int], list[Symbol]]:
+        """Return the values on each line between two boxes, in order, once for each use."""
+        owner = self.owner
+        links: dict[tuple[int, int], list[Symbol]] = {}
+        for symbol in filter(is_drawn, self.graph.symbols):
+            to = owner[symbol.index]
+            for arg in filter(is_drawn, symbol.args):
+                if owner[arg.index] != to:
+                    links.setdefault((owner[arg.index], to), []).append(arg)
+        return links
+
+    def borders(
+        self, links: Mapping[tuple[int, int], Sequence[Symbol]]
+    ) -> tuple[list[set[DType]], list[set[DType]]]:
+        """Return the dtypes that enter each box, and the dtypes that leave it."""
+        entering: list[set[DType]] = [set() for _ in self.units]
+        leaving: list[set[DType]] = [set() for _ in self.units]
+        for (low, high), symbols in links.items():
+            dtypes = {symbol.dtype for symbol in symbols}
+            leaving[low] |= dtypes
+            entering[high] |= dtypes
+        for symbol in self.graph.outputs:
+            leaving[self.owner[symbol.index]].add(symbol.dtype)
+        return entering, leaving
+
+    def symbol(self, symbol: Symbol) -> NodeBox:
+        kind, mark = cast_kind(symbol), self.mark(symbol)
+        line = self.line(symbol)
+        title = symbol_title(line, symbol, mark)
+        level = mark.level if mark else None
+        if kind and level:
+            lines = cast_lines(symbol, kind, LEVELS[level])
+            return NodeBox(lines, title, "cast", symbol.dtype, level, kind)
+        lines = op_lines(symbol, line.partition(":")[0])
+        return NodeBox(lines, title, _LOOKS.get(symbol.op.name, "op"), symbol.dtype, level)
+
+    def mark(self, symbol: Symbol) -> Mark | None:
+        """Return the mark given for a symbol; for a cast without a mark, that of its dtypes."""
+        mark = self.marks.get(symbol.index)
+        if mark is None and symbol.op is ops.cast:
+            return dtype_mark(symbol.args[0].dtype, symbol.dtype)
+        return mark
+
+    def fold(self, fold: Fold, entering: set[DType], leaving: set[DType]) -> NodeBox:
+        marks = [mark for symbol in fold.symbols if (mark := self.mark(symbol))]
+        levels: list[Level] = [mark.level for mark in marks]
+        lossy = sum(level != "exact" for level in levels)
+        casts = f"{len(levels)} casts, {lossy} lossy" if levels else ""
+        name = fold.path.rpartition("/")[2] or lines_text(fold.symbols)
+        lines = fold_lines(name, fold.symbols, entering, leaving, casts)
+        title = fold_title(fold.path or name, fold.symbols)
+        return NodeBox(lines, title, "fold", level=gravest(levels))
+
+    def outputs(self) -> Iterator[tuple[NodeBox, Sequence[Symbol]]]:
+        """Yield a box for each output, or one box for all if there are many."""
+        outputs = self.graph.outputs
+        if len(outputs) > _MANY:
+            lines = f"{len(outputs)} outputs", dtypes_text(s.dtype for s in outputs)
+            yield NodeBox(lines, ", ".join(lines), "output"), outputs
+            return
+        for i, symbol in enumerate(outputs):
+            lines = f"output {i}", clipped(type_text(symbol.type))
+            title = clipped(f"output {i}: {symbol.type}", TITLE)
+            yield NodeBox(lines, title, "output", symbol.dtype), (symbol,)
+
+    def line_title(self, symbols: Sequence[Symbol]) -> str:
+        """Return the title of a line: the text of its first value, and the number of others."""
+        first = clipped(self.line(symbols[0]), TITLE)
+        more = len({symbol.index for symbol in symbols}) - 1
+        return f"{first}\nand {more} more" if more else first
+
+
+_LOOKS: dict[str, Look] = {"input": "input", "constant": "constant"}
+
+
+# -- texts
+
+LABEL = 26
+"""The most characters of a line in a box."""
+
+TITLE = 240
+"""The most characters of a line of a title."""
+
+_DIGITS = 9  # the most characters of a number in a box; a longer number is rounded
+_USES = 6  # the most uses of a cast that a title lists
+_PREFIX: dict[CastKind, str] = {
+    "implicit": "",
+    "assignment": "assign ",
+    "explicit": "cast ",
+    "legalization": "legalize ",
+    "autocast": "autocast ",
+    "exporter": "exporter ",
+}
+
+
+def clipped(text: str, most: int = LABEL) -> str:
+    """Return a text with unprintable characters replaced, cut to `most` characters."""
+    return printable(text, most)
+
+
+def type_text(type_: TensorType) -> str:
+    """Format a type with a short dtype name: `f32[n, 64]`, or `f32` for a 0-d type."""
+    shape = f"[{', '.join(map(str, type_.shape))}]" if type_.shape else ""
+    return f"{type_.dtype.short}{shape}"
+
+
+def op_lines(symbol: Symbol, name: str) -> tuple[str, ...]:
+    """Return the lines of a symbol's box: its op, input name or constant, and its type."""
+    text = name.removeprefix("%") if symbol.op is ops.input else symbol.op.name
+    if type(symbol.op) is Junction and symbol.op.operands:
+        text = f"{symbol.op.operands[0]} of {symbol.op.name}"
+    if symbol.op is ops.constant and not symbol.rank:
+        text = _number(symbol)
+    return clipped(text), clipped(type_text(symbol.type))
+
+
+def cast_lines(symbol: Symbol, kind: CastKind, level: str) -> tuple[str, ...]:
+    """Return the lines of a cast's box: its kind and dtypes, and the level of its loss."""
+    arrow = f"{symbol.args[0].dtype.short} → {symbol.dtype.short}"
+    return clipped(_PREFIX[kind] + arrow, 2 * LABEL), level
+
+
+def symbol_title(line: str, symbol: Symbol, mark: Mark | None) -> str:
+    """Return a symbol's title: its line of text, its mark's reason, and its location or uses.
+
+    A cast has a line for each of its first uses.
+    """
+    lines = [line]
+    if mark:
+        lines.append(mark.reason)
+    lines += [_use(origin) for origin in symbol.origins[:_USES]]
+    if (more := len(symbol.origins) - _USES) > 0:
+        lines.append(f"and {more} more uses")
+    if not symbol.origins and (place := place_text(symbol.location)):
+        lines.append(f"at {place}")
+    return "\n".join(clipped(each, TITLE) for each in lines)
+
+
+def place_text(location: Location) -> str:
+    """Format a location and its layer; empty where both are unknown."""
+    return location.layered if location.file else location.layer and f"[{location.layer}]"
+
+
+def fold_lines(
+    name: str,
+    symbols: Sequence[Symbol],
+    entering: Iterable[DType],
+    leaving: Iterable[DType],
+    casts: str,
+) -> tuple[str, ...]:
+    """Return the lines of a folded box: name, op counts, dtypes in and out, and casts."""
+    counts = Counter(symbol.op.name for symbol in symbols if symbol.op.computes)
+    counts = counts or Counter(symbol.op.name for symbol in symbols)
+    most = ", ".join(f"{count} {op}" for op, count in counts.most_common(3))
+    rest = ", …" if len(counts) > 3 else ""
+    border = f"{dtypes_text(entering)} → {dtypes_text(leaving)}"
+    lines = (f"{clipped(name)} ({len(symbols)} symbols)", f"{most}{rest}", border, casts)
+    return tuple(clipped(line, 2 * LABEL) for line in lines if line)
+
+
+def fold_title(name: str, symbols: Sequence[Symbol]) -> str:
+    """Return the title of a folded box: the count of every op, and the first and last location."""
+    counts = Counter(symbol.op.name for symbol in symbols)
+    lines = [
+        f"{name}: {len(symbols)} symbols",
+        ", ".join(f"{count} {op}" for op, count in counts.most_common()),
+        f"from {place_text(symbols[0].location)} to {place_text(symbols[-1].location)}",
+    ]
+    return "\n".join(clipped(each, 2 * TITLE) for each in lines)
+
+
+def lines_text(symbols: Sequence[Symbol]) -> str:
+    """Return a name for symbols from their source lines: `net.py:3-7`."""
+    first, last = symbols[0].location, symbols[-1].location
+    if not first.file or not first.line or first.file != last.file:
+        return f"%{symbols[0].index} … %{symbols[-1].index}"
+    low, high = sorted((first.line, last.line))
+    file = first.file.replace("\\", "/").rpartition("/")[2]
+    return f"{file}:{low}" if low == high else f"{file}:{low}-{high}"
+
+
+def dtypes_text(dtypes: Iterable[DType]) -> str:
+    """Format dtypes in short names, each once, in the order of DType, at most four."""
+    there = set(dtypes)
+    shorts = [dtype.short for dtype in DType if dtype in there]
+    return ", ".join([*shorts[:4], *(["…"] if len(shorts) > 4 else [])]) or "()"
+
+
+def _number(symbol: Symbol) -> str:
+    value = elements(symbol.attrs["value"], symbol.dtype)
+    return text if len(text := str(value)) <= _DIGITS else f"{value:.6g}"
+
+
+def _use(origin: Origin) -> str:
+    where = place_text(origin.location)
+    use = f"{origin.operand} of {origin.op}" + (f" at {where}" if where else "")
+    return f"{use}, {origin.rule}: {origin.source} -> {origin.target}"

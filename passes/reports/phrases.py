@@ -1,0 +1,515 @@
+"""The phrases and the source regions of a report row, which all output formats share."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple, get_args
+
+from graphir.drawing.loss_levels import Level
+from graphir.drawing.loss_levels import level as gravity
+from graphir.escape import printable
+from graphir.location import Location
+from graphir.ops.dims import Size, total
+from graphir.passes.analysis.casts.conversion import Kind
+from graphir.passes.analysis.casts.sites import counted_types
+from graphir.rule_reports.findings import count_text
+from graphir.rule_reports.tables import aligned
+from graphir.source_text import source_line
+
+if TYPE_CHECKING:
+    from graphir.passes.analysis.casts import CastReport, CastRow, OutputError, Unseen
+    from graphir.passes.analysis.casts.sites import CastSite
+
+MEANINGS: dict[Level, str] = {
+    "value": "values wrap, or lose their sign or fraction",
+    "range": "values too great become inf or NaN",
+    "precision": "values are rounded",
+    "exact": "every value survives",
+}
+"""The meaning of each level of loss, the gravest first."""
+
+
+REFUSE = "refuse"
+"""The answer of a rule set that refuses an op."""
+
+
+def level(row: CastRow) -> Level:
+    """Return the level of a row's loss."""
+    conversion = row.conversion
+    return gravity(conversion.loss, conversion.source, conversion.target)
+
+
+def levels(rows: Iterable[CastRow]) -> dict[Level, int]:
+    """Return the number of rows of each level that occurs, the gravest first."""
+    counts = Counter(map(level, rows))
+    return {level_: counts[level_] for level_ in MEANINGS if level_ in counts}
+
+
+def headline(report: CastReport) -> str:
+    """Return the line with the numbers of casts, of lossy casts and of lossy steps."""
+    name, losses = printable(report.graph.name), f"; {steps(report)}" if report.losses else ""
+    if not report.rows:
+        none = f"none of {report.of} uses of casts" if report.of else no_casts(report)
+        return f"graph {name}: {none}{losses}"
+    lossy = sum(not row.exact for row in report)
+    return f"graph {name}: {use_count(report)}, {lossy} can lose something{losses}"
+
+
+def summary(report: CastReport) -> str:
+    """Return the number of casts of each level of loss, and the bytes that they make."""
+    losses = f" {steps(report)}." if report.losses else ""
+    if not report.rows:
+        none = f"none of {report.of} uses of casts" if report.of else no_casts(report)
+        return f"{none.capitalize()}.{losses}"
+    counts = ", ".join(f"{count} {level}" for level, count in levels(report).items())
+    size = size_text(added(report))
+    return f"{use_count(report)}: {counts}. They make {size} bytes of arrays.{losses}"
+
+
+def no_casts(report: CastReport) -> str:
+    """Return the phrase for no casts; where a part that may cast was not seen, for none seen."""
+    return "no casts seen" if any(part.casts for part in report.unseen) else "no casts"
+
+
+def use_count(report: CastReport) -> str:
+    """Return the number of uses of casts."""
+    return "1 use of a cast" if len(report) == 1 else f"{len(report)} uses of casts"
+
+
+def steps(report: CastReport) -> str:
+    """Return the number of steps of arithmetic that lost values, one for each place."""
+    count = sum(_is_loss(site.row) for site in report.sites)
+    return f"{count_text(count, 'step')} of arithmetic lost values"
+
+
+def _is_loss(row: CastRow) -> bool:
+    return row.kind in VERBS
+
+
+VERBS: dict[str, str] = {
+    "wrap": "wrapped",
+    "overflow": "overflowed",
+    "underflow": "became 0",
+    "invalid": "became NaN",
+    "cancellation": "are mostly the errors of the operands",
+    "absorption": "lost half of the smaller operand or more",
+    "accumulation": "carry the roundings of many steps",
+    "rounding": "were rounded",
+}
+"""What happened to the elements of a step that lost values, by the kind of loss."""
+
+
+ACTS: dict[str, str] = {
+    "wrap": "wraps {}",
+    "overflow": "overflows in {}",
+    "underflow": "underflows to 0 in {}",
+    "invalid": "makes NaN in {}",
+    "cancellation": "cancels most digits of {}",
+    "absorption": "absorbs the smaller operand in {}",
+    "accumulation": "accumulates roundings in {}",
+    "rounding": "rounds {}",
+}
+"""What a step does to a number of its elements, by the kind of loss."""
+
+
+def wrongness(error: OutputError) -> str:
+    """Return how wrong an output is: `is wrong by 52 %`, `has 3 elements that are not finite`."""
+    if error.broken:
+        return f"has {count_text(error.broken, 'element')} no longer finite"
+    small = error.norm is not None and error.norm < 0.01
+    if error.norm is None or error.dtype == "bool" or (small and error.is_integer):
+        return f"differs in {error.differing} of {count_text(error.elements, 'element')}"
+    return f"is wrong by {percent(error.norm)}" if error.norm < 10 else "is wrong altogether"
+
+
+def loss(site: CastSite) -> str:
+    """Return what a cast can lose, or what a step of arithmetic did to its worst element."""
+    row, measured = site.row, site.measured
+    if not _is_loss(row):
+        return f"{row.loss}{_range(site)}"
+    if measured is None or measured.worst is None:
+        return row.kind
+    operation = _operation(row.op, [number_text(x) for x in measured.operands])
+    change = became(*measured.worst)
+    if measured.received:
+        change += f", beside {measured.received:.2g} received"
+    return f"{operation} = {change}" if operation else change
+
+
+def became(before: complex, after: complex) -> str:
+    """Return a change of a number in so many digits that both differ."""
+    texts = number_text(before), number_text(after)
+    return " became ".join(texts if texts[0] != texts[1] else map(str, (before, after)))
+
+
+def witness(site: CastSite) -> str:
+    """Return what a cast loses in a few characters: `exact`, `loses 2049`, `loses 0.1 to 0.7`."""
+    if site.row.exact:
+        return "exact"
+    least, greatest = site.numbers or (site.row.witness,) * 2
+    return f"loses {least}" if least == greatest else f"loses {least} to {greatest}"
+
+
+def _range(site: CastSite) -> str:
+    return "" if site.numbers is None else ", of {} to {}".format(*site.numbers)
+
+
+_SIGNS = {
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+    "divide": "/",
+    "pow": "**",
+    "left_shift": "<<",
+}
+
+
+def _operation(op: str, operands: Sequence[str]) -> str:
+    """Return an op on numbers as source text; "" without operands."""
+    if not operands:
+        return ""
+    sign = _SIGNS.get(op) if len(operands) == 2 else None
+    return f" {sign} ".join(operands) if sign else f"{op}({', '.join(operands)})"
+
+
+MAX_UNSEEN = 20
+"""The most unseen steps that a report lists."""
+
+
+def unseen(report: CastReport) -> list[str]:
+    """Return lines about unseen steps: the consequences for the report, then each step.
+
+    An unseen step takes its operands as they are: so their errors are in no output's error.
+    """
+    decisions = [f"decided by values: {step_text(step)}" for step in report.unseen if step.decides]
+    steps = [step for step in report.unseen if not step.decides]
+    if not steps:
+        return decisions[:MAX_UNSEEN]
+    hides_errors = any(step.hides for step in steps)
+    unknown_count = sum(not output.is_known for output in report.outputs)
+    if unknown_count:
+        of = f"{unknown_count} of {count_text(len(report.outputs), 'output')}"
+        means = f"the error of {of} is unknown"
+    else:
+        means = "errors may be hidden" if hides_errors else "no error is hidden"
+    if any(step.casts for step in steps):
+        means = f"{means}, and casts may be missing" if hides_errors else "casts may be missing"
+    first = f"graph {printable(report.graph.name)}: {means}: {step_place(steps[0])} was not seen"
+    if len(steps) > 1:
+        first += f", nor {count_text(len(steps) - 1, 'other step')}"
+    if hides_errors:
+        first += "; errors before it are not counted"
+    lines = [f"not seen: {step_text(step)}" for step in steps[:MAX_UNSEEN]]
+    if len(steps) > MAX_UNSEEN:
+        lines.append(f"... and {count_text(len(steps) - MAX_UNSEEN, 'other step')} not seen")
+    return [first, *lines, *decisions[:MAX_UNSEEN]]
+
+
+def step_place(step: Unseen) -> str:
+    """Return the name and the location of an unseen step."""
+    return f"{printable(step.what)} at {printable(step.location.layered)}"
+
+
+def step_text(step: Unseen) -> str:
+    """Return an unseen step's location, its reason, and what it may hide."""
+    if step.decides:
+        return f"{step_place(step)} {printable(step.reason, 500)}"
+    means = "may hide an error" if step.hides else "has operands without error"
+    if step.casts:
+        means = f"{means} and casts" if step.hides else "may hide casts"
+    return f"{step_place(step)} {printable(step.reason, 500)}; it {means}"
+
+
+def output(error: OutputError) -> str:
+    """Return the phrase for an output's error against the run in wide arithmetic."""
+    name = printable(f"{error.name}: {error.dtype}")
+    if error.differing is None:
+        return f"{name}, {count_text(error.elements, 'element')}: error unknown"
+    parts = [f"{error.differing} of {error.elements} differ from wide arithmetic"]
+    if error.broken:
+        parts.append(f"{error.broken} are no longer finite")
+    if error.differing:
+        most, mean = f"{error.largest:.3g}", f"{error.rms:.3g}"
+        parts.append(f"by {most} at most (relative {error.relative:.2g}), rms {mean}")
+    if error.rounds > 1 and error.differing:
+        parts.append(f"first in round {error.first_round} of {error.rounds}")
+    if error.overlaps:
+        parts.append(OVERLAP)
+    return f"{name}, {', '.join(parts)}"
+
+
+def outputs(report: CastReport) -> list[tuple[str, ...]]:
+    """Return the table of the errors of outputs, its titles first."""
+    titles = "output", "dtype", "elements that differ", "not finite", "largest", "relative", "rms"
+    rows: list[tuple[str, ...]] = [titles]
+    for error in report.outputs:
+        differing, others = UNKNOWN_ERROR, (UNKNOWN_ERROR,) * 4
+        if error.differing is not None:
+            differing, largest = str(error.differing), f"{error.largest:.3g}"
+            others = str(error.broken), largest, f"{error.relative:.2g}", f"{error.rms:.3g}"
+        head = printable(error.name), error.dtype, f"{differing} of {error.elements}"
+        rows.append((*head, *others))
+    return rows
+
+
+OVERLAP = "shares overlap: errors cancel one another, or pass through a cancellation"
+"""The phrase for shares outside of [0, 1]."""
+
+
+def conversion(row: CastRow) -> str:
+    """Return the dtypes of a cast: `int16 -> float16`; of a step its dtype and op: `uint8 add`."""
+    if _is_loss(row):
+        return f"{row.source} {row.op}"
+    return f"{row.source} -> {row.target}"
+
+
+def path(row: CastRow) -> str:
+    """Return the path up the lattice in short dtype names: `i16 -> i32 -> f32`."""
+    return " -> ".join(dtype.short for dtype in row.path)
+
+
+def why(row: CastRow) -> str:
+    """Return the phrase for the origin of the cast: a rule set and path, the program, a store."""
+    if row.kind == "explicit":
+        return "written by the program"
+    if row.kind == "legalization":
+        return "no machine computes in it"
+    if row.kind == "autocast":
+        return "inserted by autocast"
+    if row.kind == "exporter":
+        return f"inserted by {printable(row.op)}"
+    if row.kind == "assignment":
+        return "written to an array of that dtype"
+    if _is_loss(row):
+        return f"lost values: {row.kind}"
+    cause = row.demanding
+    place = "" if cause is None else f", as {cause.op.name} at {printable(cause.location.layered)}"
+    return f"under {printable(row.rule)} ({path(row)}){place}"
+
+
+def what(row: CastRow) -> str:
+    """Return the phrase for the cast operand: `rhs of add`, with a note for a literal."""
+    return f"{row.operand} of {row.op}" + (", a number" if row.kind == "literal" else "")
+
+
+def widths(site: CastSite) -> str:
+    """Return the bytes of an element before and after, and the total bytes of the cast arrays.
+
+    Returns "" for a step of arithmetic.
+    """
+    row = site.row
+    if _is_loss(row):
+        return ""
+    return (
+        f"{row.bytes_before} -> {row.bytes_after} an element, {size_text(site.bytes_added)} in all"
+    )
+
+
+def answers(row: CastRow) -> dict[str, list[str]]:
+    """Return the names of the other rule sets by answer: dtypes first, then REFUSE."""
+    names: dict[str, list[str]] = {}
+    for name, answer in row.others.items():
+        refuses = isinstance(answer, str)
+        names.setdefault(REFUSE if refuses else str(answer), []).append(printable(name))
+    return dict(sorted(names.items(), key=lambda item: item[0] == REFUSE))
+
+
+def elsewhere(row: CastRow) -> str:
+    """Return the other rule sets' answers: `float32: numpy, jax; refuse: max_strict`."""
+    return "; ".join(f"{answer}: {', '.join(names)}" for answer, names in answers(row).items())
+
+
+def measured(site: CastSite) -> list[str]:
+    """Return phrases for the measurements of a site's casts; an empty list without a run."""
+    measure = site.measured
+    if measure is None:
+        return []
+    verb = VERBS.get(site.row.kind, "changed")
+    phrases = [f"{measure.changed} of {count_text(measure.elements, 'element')} {verb}"]
+    if _is_loss(site.row):
+        return [*phrases, f"at worst {loss(site)}, relative error {measure.relative:.2g}"]
+    for name in ("overflowed", "underflowed", "nan_made"):
+        if count := getattr(measure, name):
+            phrases.append(f"{count} {'made NaN' if name == 'nan_made' else name}")
+    if measure.worst is not None and measure.changed:
+        before, after = (number_text(number) for number in measure.worst)
+        phrases.append(f"at worst {before} -> {after}")
+    if measure.changed:
+        phrases.append(f"relative error {measure.relative:.2g}, {measure.ulps:.3g} ulp")
+    return phrases
+
+
+def shares(site: CastSite, report: CastReport) -> list[str]:
+    """Return phrases for the nonzero shares of each output's error that a site's casts explain."""
+    if not report.outputs:
+        return []
+    if site.shares is None:
+        return [UNKNOWN_ERROR]
+    pairs = zip(report.outputs, site.shares, strict=False)
+    return [f"{percent(share)} of the error of {printable(x.name)}" for x, share in pairs if share]
+
+
+MAX_PLACES = 4
+"""The most further places that the uses of a site list."""
+
+
+def uses(site: CastSite) -> str:
+    """Return the number of uses, and the places besides the site's own: `3, also at a.py:7:5`."""
+    _, *further = site.places
+    places = [printable(rows[0].location.layered) for rows in further[:MAX_PLACES]]
+    if len(further) > MAX_PLACES:
+        places.append(count_text(len(further) - MAX_PLACES, "other place"))
+    return f"{site.times}, also at {', '.join(places)}" if places else str(site.times)
+
+
+def layers(report: CastReport) -> list[tuple[str, ...]]:
+    """Return the table of layers, its titles first; [] for a graph that no source made.
+
+    The columns of kinds that do not occur are left out, and so are those of an audit without one.
+    """
+    totals = report.layers
+    if not report.graph.provenance.library or len(totals) < 2:
+        return []
+    kinds = [kind for kind in get_args(Kind) if any(each.kinds.get(kind) for each in totals)]
+    is_audit = bool(report.outputs)
+    head = ("layer", "casts", "can lose", *kinds, "bytes", *("overflowed", "share") * is_audit)
+    rows: list[tuple[str, ...]] = [head]
+    for each in totals:
+        bytes_text = f"{size_text(each.before)} -> {size_text(each.after)}" if each.casts else ""
+        facts = [str(each.casts), str(each.lossy), *(str(each.kinds.get(x, 0)) for x in kinds)]
+        share_text = UNKNOWN_ERROR if each.share is None else percent(each.share)
+        run = (str(each.overflowed), share_text) * is_audit
+        rows.append((printable(each.layer) or OUTSIDE, *facts, bytes_text, *run))
+    return rows
+
+
+OUTSIDE = "(no layer)"
+"""The name of the part of a program that is in no layer."""
+
+
+LIBRARY = "inside functions of libraries:"
+"""The line above the rows of casts that library functions make of values of their own."""
+
+
+UNKNOWN_ERROR = "unknown"
+"""The text of a share that the audit did not attribute."""
+
+
+def share(site: CastSite) -> str:
+    """Return a site's largest share of an output's error, with its sign; "" without a run.
+
+    Instead of no share, the answer says why the site's changes are in no output.
+    """
+    if site.vanished and not site.share:
+        return vanishing(site.row)
+    if site.share is None:
+        return UNKNOWN_ERROR
+    if not site.shares:
+        return ""
+    return percent(max(site.shares, key=abs))
+
+
+def vanishing(row: CastRow) -> str:
+    """Return why the changes of a row are in no output: the program truncates, or loses them."""
+    truncates = row.source.is_inexact and row.target.is_integer
+    return "as asked" if truncates and row.conversion.on_request else "none differs"
+
+
+def percent(share: float) -> str:
+    """Format a share as a percentage: `62 %`, `< 1 %`."""
+    if 0 < abs(share) < 0.01:
+        return "< 1 %"
+    return f"{share:.0%}".replace("%", " %")
+
+
+def number_text(number: complex) -> str:
+    """Format a number in 9 significant digits, which distinguish neighbouring float32 values."""
+    return str(number) if isinstance(number, (int, complex)) else f"{number:.9g}"
+
+
+def size_text(size: Size) -> str:
+    """Format a size: digits in groups of three, or an expression of symbolic dims."""
+    return f"{size:,}" if isinstance(size, int) else str(size)
+
+
+def against(report: CastReport) -> list[str]:
+    """Return the lines of the comparison with other rules; none without a comparison."""
+    diff = report.against
+    if diff is None:
+        return []
+    rows = [[printable(cell) for cell in row] for row in diff.table()]
+    table = aligned(rows) if len(rows) > 1 else []
+    errors = (printable(line, 500) for line in diff.errors())
+    return [printable(diff.headline()), *diff.sentences, *table, *errors]
+
+
+def added(report: CastReport) -> Size:
+    """Return the total bytes of the arrays that a report's casts allocate, each counted once."""
+    casts = {row.symbol.index: row.symbol for row in report if row.symbol.args}
+    types = counted_types(casts.values())
+    return total(type_.size * count * type_.dtype.storage.itemsize for type_, count in types)
+
+
+# -- source regions
+
+
+class SourceRegion(NamedTuple):
+    """A region of a source file; lines and columns count from 1, in characters, end exclusive.
+
+    `source` is the path of the readable source file, or "" without one.
+    """
+
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    source: str = ""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the region is known: it holds at least one character."""
+        return (self.line, self.column) < (self.end_line, self.end_column)
+
+    def columns(self, line: int, text: str) -> tuple[int, int]:
+        """Return the region's part of a line, as (start, end) offsets in the line's `text`."""
+        start = self.column - 1 if line == self.line else len(text) - len(text.lstrip())
+        end = self.end_column - 1 if line == self.end_line else len(text)
+        return min(start, len(text)), min(end, len(text))
+
+
+def whole(location: Location) -> SourceRegion:
+    """Return the region of the whole expression at a location."""
+    ends = location.end_line, location.end_column
+    return SourceRegion(location.file, location.line, location.column, *ends, location.source)
+
+
+def region(row: CastRow) -> SourceRegion:
+    """Return the region of the cast operand, or of the expression if the operand's is unknown."""
+    expression, (start, end), location = row.expression, row.span, row.location
+    if expression is None or start == end:
+        return whole(location)
+    first, last = (
+        _advance(location, expression.text[:start]),
+        _advance(location, expression.text[:end]),
+    )
+    return SourceRegion(location.file, *first, *last, location.source)
+
+
+def line_of(place: SourceRegion) -> str:
+    """Return the first line of a region without its line break; "" if there is no source."""
+    return line_at(place.source, place.line)
+
+
+def line_at(source: str, number: int) -> str:
+    """Return a line of a source file without its line break; "" if there is no source."""
+    return source_line(source, number).rstrip("\r\n")
+
+
+def _advance(location: Location, text: str) -> tuple[int, int]:
+    """Return the (line, column) after a text that begins at a location."""
+    breaks = text.count("\n")
+    if not breaks:
+        return location.line, location.column + len(text)
+    return location.line + breaks, len(text) - text.rfind("\n")

@@ -1,0 +1,405 @@
+"""The Python target: a lowered graph as a NumPy function, in source that runs without graphir.
+
+Control flow becomes statements, with the graphs in place, as blocks of lines. Identifiers resemble
+the names of the graph, and are distinct under Python's comparison.
+"""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import re
+import unicodedata
+from collections import ChainMap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from textwrap import fill
+from typing import NamedTuple, TypeAlias
+
+from graphir import DType, Graph, Symbol, ops
+from graphir.location import Location
+from graphir.ops.dims import Dim, Size
+from graphir.passes import decompose
+from graphir.passes.pipeline import lower_to_ops
+from graphir.runtime.binding import numpy_name
+from graphir.runtime.targets.emission import (
+    Names,
+    bindings,
+    emitter,
+    lacking,
+    live_symbols,
+    require_no_calls,
+    require_numpy_functions,
+    unbound,
+)
+from graphir.runtime.targets.python_.excerpts import defined, excerpt
+from graphir.runtime.targets.python_.expressions import (
+    COMPOSITES,
+    PYTHON,
+    Line,
+    cast_expression,
+    word,
+)
+
+_RESERVED_WORDS = frozenset(
+    {*dir(builtins), *keyword.kwlist, *keyword.softkwlist, "np", "ml_dtypes", "base64"}
+)
+
+
+class Identifiers:
+    """A source of identifiers that resemble the names of a graph and are unique in a module.
+
+    Python compares identifiers in the normal form NFKC. All identifiers here are in NFKC, so
+    distinct texts are distinct identifiers. An identifier is never a keyword, a builtin, a dunder
+    name, or a name that the module copies or imports.
+    """
+
+    def __init__(self) -> None:
+        self._names = Names({*_RESERVED_WORDS, *defined()})
+
+    def new(self, base: str) -> str:
+        """Return a unique identifier: the name itself if valid and free, else a similar name."""
+        return self._names.new(identifier(base))
+
+
+def identifier(base: str) -> str:
+    """Return a valid identifier similar to a name, in NFKC even with a number appended."""
+    text = unicodedata.normalize("NFKC", base)
+    text = "".join(c if f"_{c}".isidentifier() else "_" for c in text) or "graph"
+    text = text if text.isidentifier() else f"_{text}"
+    if not (text.isidentifier() and unicodedata.is_normalized("NFKC", f"{text}_2")):
+        text = "".join(c if c.isascii() else "_" for c in text)
+    dunder = text.startswith("__") and text.endswith("__")
+    return f"_{text.strip('_')}_" if dunder else text
+
+
+def dim_text(dim: Dim, names: Mapping[str, str]) -> str:
+    """Return the expression of a dim, with the identifiers of its names from `names`."""
+    text = ""
+    for atoms, coefficient in dim.terms:
+        factors = [
+            names[atom]
+            if isinstance(atom, str)
+            else f"(({dim_text(atom.dividend, names)})//{atom.divisor})"
+            for atom in atoms
+        ]
+        if abs(coefficient) != 1 or not factors:
+            factors.insert(0, str(abs(coefficient)))
+        sign = "-" if coefficient < 0 else "+" if text else ""
+        text += sign + "*".join(factors)
+    return text
+
+
+class Block(NamedTuple):
+    """The lines that compute a graph, and the expressions of its outputs."""
+
+    lines: list[str]
+    outputs: list[str]
+
+
+class ControlLine(NamedTuple):
+    """An op of control flow to write.
+
+    `results` are the names for its results. `block` writes a graph on operands, and `name` returns
+    a unique name.
+    """
+
+    line: Line
+    results: Sequence[str]
+    block: Callable[[Graph, Sequence[str]], Block]
+    name: Callable[[str], str]
+
+
+Statements: TypeAlias = Callable[[ControlLine], Iterator[str]]
+
+
+def _cond(control: ControlLine) -> Iterator[str]:
+    """Write if, elif and else; the comparisons clamp the index."""
+    line = control.line
+    dtype = line.symbol.args[0].dtype
+    branches: Sequence[Graph] = line.symbol.attrs["branches"]
+    branches = branches[:2] if dtype is DType.bool else branches
+    index = f"int({line[0]})" if dtype.narrow else line[0]
+    for place, branch in enumerate(branches):
+        test = f"{index} == {place}"
+        if not place:
+            test = f"not {index}" if dtype is DType.bool else f"{index} <= 0"
+        lines = _assigned(control, control.block(branch, line.args[1:]))
+        if len(branches) == 1:
+            yield from lines
+            return
+        last = place == len(branches) - 1
+        yield "else:" if last else f"{'elif' if place else 'if'} {test}:"
+        yield from _indented(lines)
+
+
+def _while_loop(control: ControlLine) -> Iterator[str]:
+    line, results = control.line, control.results
+    initial, captured = line.args[: len(results)], line.args[len(results) :]
+    yield _assignment(results, initial)
+    test = control.block(line.symbol.attrs["condition"], [*results, *captured])
+    (verdict,) = test.outputs
+    before = test.lines
+    if len(before) == 1 and before[0].startswith(f"{verdict} = "):
+        before, verdict = [], before[0].removeprefix(f"{verdict} = ")
+    yield f"while {verdict}:" if not before else "while True:"
+    if before:
+        yield from _indented([*before, f"if not {verdict}:", "    break"])
+    body = control.block(line.symbol.attrs["body"], [*results, *captured])
+    yield from _indented(_assigned(control, body))
+
+
+def _scan(control: ControlLine) -> Iterator[str]:
+    line, attrs = control.line, control.line.symbol.attrs
+    carries, ends = attrs["carries"], attrs["carries"] + attrs["scanned"]
+    scanned, captured = line.args[carries:ends], line.args[ends:]
+    values, stacked = control.results[:carries], control.results[carries:]
+    if values:
+        yield _assignment(values, line.args[:carries])
+    for name, type_ in zip(stacked, line.symbol.type.parts[carries:], strict=True):
+        yield f"{name} = np.empty({line.tuple(type_.shape)}, {numpy_name(type_.dtype)})"
+    place = control.name("i")
+    places = f"range({f'len({scanned[0]})' if scanned else line['length']})"
+    yield f"for {place} in {f'reversed({places})' if attrs['reverse'] else places}:"
+    rows = [control.name("row") for _ in scanned]
+    lines, outputs = control.block(attrs["body"], [*values, *rows, *captured])
+    yield from _indented(f"{row} = {x}[{place}, ...]" for row, x in zip(rows, scanned, strict=True))
+    yield from _indented(lines)
+    updates = [f"{name}[{place}] = {y}" for name, y in zip(stacked, outputs[carries:], strict=True)]
+    yield from _indented(updates)
+    if values:
+        yield from _indented([_assignment(values, outputs[:carries])])
+
+
+STATEMENTS: Mapping[str, Statements] = {"cond": _cond, "while_loop": _while_loop, "scan": _scan}
+"""The statements of each op of control flow."""
+
+
+def _assigned(control: ControlLine, block: Block) -> list[str]:
+    return [*block.lines, _assignment(control.results, block.outputs)]
+
+
+def _assignment(names: Sequence[str], values: Sequence[str]) -> str:
+    return f"{', '.join(names)} = {', '.join(values)}"
+
+
+def _indented(lines: Sequence[str] | Iterator[str]) -> Iterator[str]:
+    return (f"    {line}" for line in lines)
+
+
+def python(graph: Graph) -> str:
+    """Return the source of a NumPy function that computes the outputs of a graph.
+
+    The target lowers the graph first. The function has the name of the graph. It takes the inputs
+    in order, by position or by name, as `interpret` does, and its results have the bits of
+    `interpret`. A comment above each cast names the use that the cast serves, and the source line
+    of that use. The source imports numpy, and ml_dtypes for dtypes of that package; it contains a
+    copy of all other code that it needs. Raises TargetError if nothing binds a dim.
+    """
+    lowered_graph = lower_to_ops(graph)
+    require_no_calls("Python", lowered_graph)
+    require_numpy_functions("Python", lowered_graph)
+    return _Writer(decompose(lowered_graph, COMPOSITES)).source()
+
+
+class _Writer:
+    """The writer of one function."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.names = Identifiers()
+        self.title = self.names.new(graph.name)
+        self.inputs = {
+            symbol: self.names.new(name)
+            for symbol, name in zip(graph.inputs, graph.input_names, strict=True)
+        }
+        self.sizes: dict[str, str] = {}
+        self.values: dict[Symbol, str] = dict(self.inputs)
+        self.views = {*self.inputs.values()}
+        self.depth, self.constants = 0, list[str]()
+        self.uses: set[str] = {"checked_input"} if graph.inputs else set()
+
+    def source(self) -> str:
+        """Return the source of the whole module."""
+        body = [
+            *self._bound(),
+            *self._checked(),
+            *self._lines(self.graph, self.values),
+            self._returned(),
+        ]
+        text = "\n".join(f"    {line}" for line in body)
+        imports, pieces = excerpt(self.uses)
+        imports.setdefault("", set()).update({"numpy as np", *self._modules(text)})
+        rules = self.graph.rules_before or self.graph.rules.name
+        title = f"The graph {_quoted(self.graph.name)} under the rules {_quoted(rules)}"
+        head = f'"""{title}, as NumPy computes it."""\n\n{_imports(imports)}'
+        function = (
+            f'@np.errstate(all="ignore")\ndef {self.title}({", ".join(self.inputs.values())}):\n'
+            f"    {self._promised()}\n{text}\n"
+        )
+        return "\n\n\n".join([head, *pieces, function])
+
+    def _promised(self) -> str:
+        """Return the docstring of the function, which lists the types of the results."""
+        types = ", ".join(str(x.type) for x in self.graph.outputs)
+        docstring = f'"""Returns {_ascii(types)}."""'
+        # A line break within a word could split an escape sequence.
+        return fill(
+            docstring, 96, subsequent_indent=" " * 4, break_long_words=False, break_on_hyphens=False
+        )
+
+    def _modules(self, text: str) -> Iterator[str]:
+        return (module for module in ("ml_dtypes", "base64") if re.search(rf"\b{module}\.", text))
+
+    # -- dims
+
+    def _bound(self) -> Iterator[str]:
+        """Yield the lines that bind every named dim to its size."""
+        for name, symbol, axis in bindings(self.graph):
+            size, dim = f"{self.inputs[symbol]}.shape[{axis}]", symbol.shape[axis]
+            if isinstance(dim, Dim) and str(dim) != name:
+                at_0, at_1 = (
+                    dim_text(dim, ChainMap({name: n}, self.sizes)) for n in ("(0)", "(1)")
+                )
+                size = f"({size} - ({at_0})) // ({at_1} - ({at_0}))"
+            self.sizes[name] = self.names.new(name)
+            yield f"{self.sizes[name]} = {size}"
+
+    def size(self, dim: Size) -> str:
+        """Return the expression of a dim. Raises TargetError if nothing binds a name in it."""
+        if not isinstance(dim, Dim):
+            return str(dim)
+        for name in dim.names():
+            if name not in self.sizes:
+                raise unbound(self.graph, name, dim)
+        return dim_text(dim, self.sizes)
+
+    def _checked(self) -> Iterator[str]:
+        for (symbol, name), input_name in zip(
+            self.inputs.items(), self.graph.input_names, strict=True
+        ):
+            shape = Line(symbol, (), self.size, self.uses).tuple(symbol.shape)
+            dtype = numpy_name(symbol.dtype)
+            yield f"{name} = checked_input({word(input_name)}, {name}, {dtype}, {shape})"
+            if symbol.dtype.emulated:
+                storage = DType.from_numpy(symbol.dtype.storage)
+                rounding = cast_expression(name, storage, symbol.dtype, self.graph.tf32, self.uses)
+                yield f"{name} = {rounding}"
+
+    # -- values
+
+    def _lines(self, graph: Graph, values: dict[Symbol, str]) -> Iterator[str]:
+        """Yield the lines that compute a graph; `values` gets the expressions of its symbols."""
+        parts: dict[Symbol, list[str]] = {}
+        for symbol in live_symbols(graph):
+            if symbol.op is ops.input:
+                continue
+            if symbol.op is ops.control.part:
+                values[symbol] = parts[symbol.args[0]][symbol.attrs["index"]]
+                continue
+            args = tuple(values[arg] for arg in symbol.args)
+            line = Line(symbol, args, self.size, self.uses)
+            if symbol.op.kind == "control":
+                parts[symbol] = self._results(symbol)
+                yield from self._statements(line, parts[symbol])
+                continue
+            text = emitter("Python", PYTHON, symbol)(line)
+            if symbol.op is ops.constant and not symbol.rank and text.startswith("np."):
+                values[symbol] = text
+                continue
+            if text in line.args:
+                yield from _comments(symbol)
+                values[symbol] = text
+                continue
+            values[symbol] = name = self.names.new(f"v{symbol.name[1:]}")
+            if symbol.op in _VIEWS:
+                self.views.add(name)
+            lines = [*_comments(symbol), f"{name} = {text}"]
+            if symbol.op is ops.constant and self.depth:
+                self.constants += lines
+            else:
+                yield from lines
+
+    # -- control flow
+
+    def _results(self, symbol: Symbol) -> list[str]:
+        """Return names for the results of control flow, which may share memory."""
+        base = f"v{symbol.name[1:]}"
+        names = [self.names.new(f"{base}_{i}") for i in range(len(symbol.type.parts))]
+        self.views.update(names)
+        return names
+
+    def _statements(self, line: Line, results: Sequence[str]) -> Iterator[str]:
+        """Yield the statements of control flow, after the constants of its graphs.
+
+        The constants stand outside of all loops.
+        """
+        if self.depth == _MAX_DEPTH:
+            why = f"nests at most {_MAX_DEPTH} blocks"
+            raise lacking("Python", line.symbol, why, "use fewer loops within loops")
+        self.depth += 1
+        row = STATEMENTS[line.symbol.op.name]
+        lines = [*row(ControlLine(line, results, self._block, self.names.new))]
+        self.depth -= 1
+        if not self.depth:
+            yield from self.constants
+            self.constants.clear()
+        yield from lines
+
+    def _block(self, graph: Graph, args: Sequence[str]) -> Block:
+        values = dict(zip(graph.inputs, args, strict=True))
+        lines = [*self._lines(graph, values)]
+        return Block(lines, [values[output] for output in graph.outputs])
+
+    def _returned(self) -> str:
+        """Return the return statement, with copies of results that share memory."""
+        results: list[str] = []
+        shared_names = set(self.views)
+        for symbol in self.graph.outputs:
+            text = self.values[symbol]
+            results.append(f"{text}.copy()" if text in shared_names else text)
+            shared_names.add(text)
+        return f"return {', '.join(results)}"
+
+
+_MAX_DEPTH = 20
+"""The most blocks within blocks: Python refuses more than 20 nested loops."""
+
+_VIEWS = (ops.constant, ops.reshape, ops.rebind, ops.squeeze, ops.unsqueeze, ops.tile)
+"""Ops whose results may be read-only or share memory; NumPy's tile of an empty array is a view."""
+
+
+def _imports(names: Mapping[str, set[str]]) -> str:
+    """Return the import lines of names by module, the standard library first."""
+    lines = [f"import {module}" for module in names[""]]
+    lines += [
+        f"from {module} import {', '.join(sorted(names[module]))}" for module in names if module
+    ]
+    lines.sort(key=lambda line: (line.startswith("from"), line))
+    own = [line for line in lines if line.split()[1] not in ("numpy", "ml_dtypes")]
+    rest = [line for line in lines if line not in own]
+    return "\n\n".join("\n".join(part) for part in (own, rest) if part)
+
+
+def _comments(symbol: Symbol) -> Iterator[str]:
+    """Yield the comments for the uses that a cast serves."""
+    if symbol.op is not ops.cast:
+        return
+    source = symbol.args[0].type
+    if not symbol.origins:
+        yield f"# {_line(symbol.location)}: cast: {source.dtype} -> {symbol.dtype}"
+    for origin in symbol.origins:
+        where = f"{origin.operand} of {origin.op} at {_line(origin.location)}"
+        yield f"# {where}, {_ascii(origin.rule)}: {origin.source} -> {origin.target}"
+
+
+def _line(location: Location) -> str:
+    """Return a location as one line of ASCII, for any names of layers."""
+    return _ascii(location.layered)
+
+
+def _quoted(name: str) -> str:
+    return ascii(name).replace('"', "'").replace("\\", "/")
+
+
+def _ascii(text: str) -> str:
+    return ascii(text)[1:-1]
