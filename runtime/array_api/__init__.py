@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from graphir import DType
 from graphir.runtime.array_api import dtypes, functions, wording
-from graphir.runtime.array_api.array import Array
-from graphir.runtime.array_api.devices import Device
+from graphir.runtime.array_api.array import Array, Device
 from graphir.runtime.array_api.dtypes import *  # noqa: F403
 from graphir.runtime.array_api.functions import *  # noqa: F403
 from graphir.runtime.array_api.functions import fft, linalg

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, GraphError, ShapeError, TensorType, ops
+from graphir import DType, GraphError, GraphirError, ShapeError, TensorType, ops
 from graphir.ir.operators.in_place import check_writable
 from graphir.ir.operators.powers import shortcut
 from graphir.ops.op import Op
 from graphir.promotion.scalars import WEAK
-from graphir.runtime.array_api.devices import CPU, device_of
 from graphir.runtime.array_api.evaluation.forcing import bounded, value_of
 from graphir.runtime.array_api.evaluation.lazy import TAPE, Lazy
 from graphir.runtime.array_api.operators import ArrayOperators
@@ -26,6 +25,16 @@ if TYPE_CHECKING:
 SCALARS = tuple(WEAK)
 """The types of Python scalars, which take the dtype of an array beside them."""
 _NONE: Mapping[str, Any] = {}
+
+Device = str
+CPU: Device = "cpu"
+
+
+def device_of(device: Any) -> Device:
+    """Return the device of an argument; None means the CPU. Raise ValueError for another one."""
+    if device is not None and device != CPU:
+        raise GraphError(f"unknown device {device!r}", fix=f"use {CPU!r}")
+    return CPU
 
 
 class Array(ArrayOperators):
@@ -344,3 +353,21 @@ def _share_buffer(value: NDArray[Any]) -> NDArray[Any]:
 
 def _restore(value: NDArray[Any]) -> Array:
     return array_of_values(value)
+
+
+class LinAlgError(GraphirError, np.linalg.LinAlgError):
+    """The error for a matrix without the requested decomposition, inverse or solution."""
+
+
+def call_numpy(name: str, function: Callable[..., Any], *arrays: Array, **settings: Any) -> Any:
+    """Apply a NumPy function to arrays; raise LinAlgError or another ValueError if it fails."""
+    try:
+        return eager(function, *arrays, **settings)
+    except np.linalg.LinAlgError as error:
+        raise LinAlgError(f"{_call_text(name, arrays)}: {error}") from None
+    except (ValueError, IndexError) as error:
+        raise GraphError(f"{_call_text(name, arrays)}: {error}") from None
+
+
+def _call_text(name: str, arrays: tuple[Array, ...]) -> str:
+    return f"{name} of {' and '.join(str(x.type) for x in arrays)}"

@@ -9,8 +9,7 @@ import numpy as np
 
 from graphir import DType, GraphError, GraphirError, PromotionError, ops
 from graphir.promotion.scalars import WEAK
-from graphir.runtime.array_api.array import Array, array_of, record
-from graphir.runtime.array_api.devices import device_of
+from graphir.runtime.array_api.array import Array, array_of, device_of, record
 from graphir.runtime.array_api.evaluation.lazy import TAPE
 from graphir.runtime.array_api.wording import ARRAYS
 

@@ -29,7 +29,6 @@ from graphir.numpy_api.arrays.call_results import (
     results,
     write_outputs,
 )
-from graphir.numpy_api.arrays.contractions import compiled_einsum, path_of
 from graphir.numpy_api.arrays.indexing import assign
 from graphir.numpy_api.arrays.makers import BODY_PARTS, traced_body
 from graphir.numpy_api.arrays.memory import (
@@ -64,6 +63,46 @@ from graphir.numpy_api.signatures import bound
 from graphir.numpy_api.traced_numbers import TracedNumber
 from graphir.numpy_api.ufuncs import DirectAdder
 from graphir.semantics.sums import SumOrder
+
+# -- np.einsum with `optimize`, by its Python body
+#
+# NumPy itself decides which factors it multiplies. The body takes the factors in the order of
+# `np.einsum_path`, the later one on the left, and calls compiled functions, whose stand-ins follow.
+
+
+def path_of(original: Any) -> Callable[..., Any]:
+    """Return the stand-in of np.einsum_path, which looks at shapes alone."""
+
+    def einsum_path(subscripts: Any, *operands: Any, **settings: Any) -> tuple[list[Any], Any]:
+        shaped = [np.broadcast_to(np.zeros((), x.dtype), x.shape) for x in map(_array, operands)]
+        return [*operands], original(subscripts, *shaped, **settings)[1]
+
+    return einsum_path
+
+
+def compiled_einsum(original: Any) -> Callable[..., Any]:
+    """Return the stand-in of NumPy's compiled einsum: a view of one factor, or np.einsum itself."""
+
+    def c_einsum(subscripts: str, *operands: Any, **settings: Any) -> Any:
+        if is_known(operands, settings):
+            return original(subscripts, *operands, **settings)
+        axes, _, kept_axes = subscripts.partition("->")
+        if {*axes} != {*kept_axes} or settings:
+            return np.einsum(subscripts, *operands, **settings)
+        view = operands[0]
+        for axis in [axis for k, axis in enumerate(axes) if axis in axes[:k]]:
+            first = axes.index(axis)
+            second = axes.index(axis, first + 1)
+            view = np.diagonal(view, 0, first, second)
+            axes = axes[:first] + axes[first + 1 : second] + axes[second + 1 :] + axis
+        return np.transpose(view, [axes.index(axis) for axis in kept_axes])
+
+    return c_einsum
+
+
+def _array(value: Any) -> Any:
+    return cast("Any", value) if isinstance(value, VALUES) else np.asanyarray(value)
+
 
 _VIEWS = (
     *("reshape", "ravel", "transpose", "permute_dims", "matrix_transpose", "swapaxes", "moveaxis"),

@@ -15,11 +15,15 @@ from typing import Any, cast
 
 import numpy as np
 
+from graphir import ops
 from graphir.errors import GraphError, MissingOpError
 from graphir.ir.literals import is_literal
+from graphir.ir.operands import symbols_of
+from graphir.ir.operators.powers import power_of_arrays
 from graphir.ir.symbol import Symbol
+from graphir.location import user_location
 from graphir.numpy_api import dispatch
-from graphir.numpy_api.arrays import library_calls, orders, products, scalars, writers
+from graphir.numpy_api.arrays import library_calls, orders, products, writers
 from graphir.numpy_api.arrays.call_results import (
     call_numpy,
     elementwise,
@@ -55,8 +59,53 @@ from graphir.numpy_api.arrays.selection import SelectionValue, is_same
 from graphir.numpy_api.elision import ELIDING, elided, runs_operator
 from graphir.numpy_api.signatures import bound
 from graphir.numpy_api.traced_numbers import TracedNumber
-from graphir.numpy_api.ufuncs import MATMUL, MUL, POW, UFUNCS
+from graphir.numpy_api.ufuncs import BINARY, MATMUL, MUL, POW, UFUNCS
 from graphir.ops.dims import Dim
+
+# -- products and powers of scalars, which have other bits than those of arrays
+#
+# NumPy multiplies complex scalars without fused multiply-add, and raises scalars to a power by the
+# C library. Its loops over arrays use vector instructions.
+
+DIFFERING = frozenset((MUL, POW))
+"""The operators whose results depend on whether the operands are scalars."""
+OPERATORS = {ufunc: function for function, ufunc in BINARY.values() if function in DIFFERING}
+_SCALARS = ScalarValue, int, float, complex, np.generic
+
+
+def are_scalars(operands: Sequence[Any]) -> bool:
+    """Whether all operands are scalars or numbers, rather than arrays."""
+    kinds: list[type] = [type(value) for value in operands]
+    return all(kind is TracedNumber or issubclass(kind, _SCALARS) for kind in kinds)
+
+
+def of_scalars(
+    memory: TraceMemory, function: Callable[..., Any], values: Sequence[Any]
+) -> Symbol | None:
+    """Return the product or power of scalars, or None where the operator on symbols serves."""
+    graph = memory.graph
+    if function is POW:
+        return graph.apply(ops.pow, tuple(values), {})
+    x, y = symbols_of(graph, ops.multiply, tuple(values))
+    dtype = graph.rules.promote(x.type, y.type)
+    if not dtype.is_complex:
+        return None
+    (a, b), (c, d) = ((ops.real(z), ops.imag(z)) for z in (x.cast(dtype), y.cast(dtype)))
+    return ops.as_complex(a * c - b * d, a * d + b * c)
+
+
+def of_arrays(result: Any) -> Any:
+    """Return the result of a function of arrays, with the bits of NumPy's loops over arrays."""
+    return power_of_arrays(result) if isinstance(result, Symbol) else cast("object", result)
+
+
+def by_operator() -> bool:
+    """Whether the user's instruction is an operator, as in `np.complex128(z) * x`.
+
+    NumPy's scalar on the left calls the ufunc in place of the operator of its right operand.
+    """
+    return user_location().is_operator
+
 
 # -- results
 
@@ -107,7 +156,7 @@ def _of_operands(
         return result
     if function is MATMUL:
         return _matmul(memory, operands, values)
-    if function in scalars.DIFFERING:
+    if function in DIFFERING:
         return _differing(memory, function, operands, values)
     return function(*values)
 
@@ -249,7 +298,7 @@ def _operate_in_order(function: Callable[..., Any], operands: Sequence[Any]) -> 
         return None
     if function is POW and memory.runs_here and isinstance(operands[1], ArrayValue):
         return None
-    if function in scalars.DIFFERING:
+    if function in DIFFERING:
         return memory.value_of(_differing(memory, function, operands, values), scalar=True)
     return memory.value_of(function(*values), scalar=True)
 
@@ -258,10 +307,10 @@ def _differing(
     memory: TraceMemory, function: Callable[..., Any], operands: Sequence[Any], values: Any
 ) -> Any:
     """Return a product or power, by NumPy's code for scalars if all operands are scalars."""
-    if scalars.are_scalars(operands):
-        result = scalars.of_scalars(memory, function, values)
+    if are_scalars(operands):
+        result = of_scalars(memory, function, values)
         return function(*values) if result is None else result
-    return scalars.of_arrays(function(*values))
+    return of_arrays(function(*values))
 
 
 def _plain_operator(
@@ -424,7 +473,7 @@ def _ufunc_symbols(
         return result
     operands, settings = tuple(values), symbols(kwargs)
     result = dispatch.call_ufunc(memory.graph, ufunc, method, operands, settings)
-    return scalars.of_arrays(result)
+    return of_arrays(result)
 
 
 def _ufunc_of_selection(
@@ -488,11 +537,11 @@ def _of_operator(memory: TraceMemory, ufunc: np.ufunc, inputs: Any, values: Any,
         for into in out or ():
             products.check_output(into)
         return products.product(memory, "matmul", inputs, values)
-    if ufunc not in scalars.OPERATORS or not scalars.are_scalars(inputs):
+    if ufunc not in OPERATORS or not are_scalars(inputs):
         return None
-    if not scalars.by_operator():
+    if not by_operator():
         return None
-    return _differing(memory, scalars.OPERATORS[ufunc], inputs, values)
+    return _differing(memory, OPERATORS[ufunc], inputs, values)
 
 
 def _in_dtype(ufunc: np.ufunc, values: list[Any], dtype: Any, casting: str) -> list[Any]:

@@ -13,8 +13,7 @@ from graphir.ir.foreign_arrays import is_foreign_array, to_numpy_array
 from graphir.ir.literals import native, range_attributes
 from graphir.ops.attributes import several
 from graphir.runtime.array_api.array import Array, array_of, array_of_values, record, with_name
-from graphir.runtime.array_api.devices import device_of
-from graphir.runtime.array_api.dtypes import DEFAULTS, astype, dtype_of, result_type
+from graphir.runtime.array_api.dtypes import DEFAULTS, astype, device_of, dtype_of, result_type
 from graphir.runtime.array_api.expansions import expanded
 
 __all__ = [

@@ -8,10 +8,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from graphir import PromotionError
-from graphir.runtime.array_api.array import Array, array_of_values, with_name
-from graphir.runtime.array_api.devices import device_of
-from graphir.runtime.array_api.dtypes import KINDS, dtype_of, require
-from graphir.runtime.array_api.evaluation.numpy_calls import call_numpy
+from graphir.runtime.array_api.array import Array, array_of_values, call_numpy, with_name
+from graphir.runtime.array_api.dtypes import KINDS, device_of, dtype_of, require
 from graphir.runtime.array_api.expansions import expanded
 from graphir.runtime.array_api.functions.creation import FLOAT
 

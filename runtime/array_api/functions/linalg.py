@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import GraphError, ShapeError, ops
-from graphir.runtime.array_api.array import Array, array_of, record
+from graphir.runtime.array_api.array import Array, array_of, call_numpy, record
+from graphir.runtime.array_api.array import LinAlgError as LinAlgError
 from graphir.runtime.array_api.dtypes import astype, require, result_type
-from graphir.runtime.array_api.evaluation.numpy_calls import LinAlgError as LinAlgError
-from graphir.runtime.array_api.evaluation.numpy_calls import call_numpy
 from graphir.runtime.array_api.expansions import expanded
 from graphir.runtime.array_api.functions.manipulation import matrix_transpose
 from graphir.runtime.array_api.functions.matrices import matmul, tensordot, vecdot

@@ -98,9 +98,9 @@ def _part(recorder: Recorder, entry: Any) -> Any:
     )
     real = np.asarray(plains(entry)) if is_list else None
     if real is None or real.ndim != 1 or real.dtype.kind not in "iu":
-        return entry
+        return cast("Any", entry)
     symbol = recorder.before(entry)
-    return entry if symbol is None else recorder.wrapped(real, symbol)
+    return cast("Any", entry) if symbol is None else recorder.wrapped(real, symbol)
 
 
 def _get_structured(recorder: Recorder, x: RecordedValue, key: Any, real: Any) -> Any:
