@@ -46,7 +46,7 @@ FORWARDING = {
     method_ops.not_an_op,  # an input in any case
 }
 """The handlers that hand every argument on to NumPy."""
-FORWARDING_KINDS = {"in_ops.<locals>.enter", "_method.<locals>.method"}
+FORWARDING_KINDS = {"in_ops.<locals>.enter", "method_of.<locals>.method"}
 """The functions that make such handlers, which call NumPy's function of symbols or arrays."""
 Row = tuple[Any, Any, int]
 
