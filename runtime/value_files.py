@@ -102,7 +102,10 @@ def _load(path: str, key: str | None) -> tuple[str, Array]:
             if isinstance(arrays, np.ndarray):
                 return "", arrays
             name = _choose_array(path, arrays.files, key)
-            return name, arrays[name]
+            array = arrays[name]
+            if not isinstance(array, np.ndarray):  # NumPy reads other files of an archive as bytes
+                raise ExecutionError(f"{path}: {name} is not an array", fix="save it by np.savez")
+            return name, array
         except GraphirError:
             raise
         except Exception as error:  # zipfile, zlib and NumPy raise a dozen kinds

@@ -25,11 +25,12 @@ LANE = 8.0
 STARTS = (1, 10006, 3, 7, 1009, 2003, 4001, 5003, 6007, 8009)
 _PRIME = 10007  # multiples of the numbers modulo a prime are a shuffle, the same on every machine
 SMALL_SIZE = 300
-"""Up to this many numbers and segments, all STARTS are tried."""
+"""Up to this many numbers and segments, all STARTS are tried; of larger pictures fewer, and from
+three times as many on with fewer sweeps, so that the work grows as the picture does."""
 
 _GAP = 18.0  # between two boxes of a row
 _BETWEEN = 24.0, 64.0  # the least and the greatest distance between rows
-_SWEEPS, _ROUNDS = 24, 30  # for the order and for the positions
+_SWEEPS, _ROUNDS = 24, 30  # the most for the order, and those for the positions
 _AXIS = 100.0  # the weight that keeps frames in one column
 
 Point: TypeAlias = tuple[float, float]
@@ -125,8 +126,10 @@ class Layers:
         self.columns = self._columns()
         self.x: list[float] = [0.0] * len(self.row)
         size = max(len(segments) + len(self.row), SMALL_SIZE)
-        self._order(max(1, settings.starts * SMALL_SIZE // size))
-        self._straighten()
+        part = min(1.0, 3 * SMALL_SIZE / size)
+        starts = max(1, settings.starts * SMALL_SIZE // size)
+        self._order(starts, max(4, int(_SWEEPS * part)))
+        self._straighten(max(4, int(_ROUNDS * part)))
         if len({*self.columns}) < len(self.columns):
             self._align()
 
@@ -162,7 +165,7 @@ class Layers:
 
     # -- the order within rows
 
-    def _order(self, starts: int) -> None:
+    def _order(self, starts: int, sweeps: int) -> None:
         """Reduce crossings by sweeps, from several first orders; the best order of all is kept.
 
         The horizontal lengths of lines break ties.
@@ -176,7 +179,7 @@ class Layers:
                 self.rows[self.row[number]].append(number)
             for row in self.rows:
                 self._place(row, [(0.0, 1.0)] * len(row))
-            for sweep in range(_SWEEPS + 1):
+            for sweep in range(sweeps + 1):
                 if sweep:
                     for row in reversed(self.rows) if not sweep % 2 else self.rows:
                         self._sort(row, (sweep + 1) % 2)
@@ -246,15 +249,15 @@ class Layers:
         gap = _GAP * (1, 0.6, 0.2)[self._lanes_among(left, right)]
         return (self.nodes[left].width + self.nodes[right].width) / 2 + gap
 
-    def _straighten(self) -> None:
+    def _straighten(self, rounds: int) -> None:
         """Move the rows by sweeps to the positions where lines lean least, long lines first.
 
         Frames stay in the middle; otherwise each would shift against the frame before it.
         """
-        for sweep in range(_ROUNDS):
+        for sweep in range(rounds):
             # A sweep down aligns with the row above, a sweep up with the row below. The last half
             # of the sweeps align with both.
-            sides = (0, 1) if sweep >= _ROUNDS // 2 else (sweep % 2,)
+            sides = (0, 1) if sweep >= rounds // 2 else (sweep % 2,)
             for row in reversed(self.rows) if sweep % 2 else self.rows:
                 self._place(row, [self._aim(number, sides) for number in row])
 
