@@ -82,8 +82,7 @@ _HALF_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 _NEARLY = {"gelu, tanh": 30, "xlog1py": 4, "entr": 4, "gelu": 450, "silu": 2}
 """The elements of 65,536 that may differ, of functions that float32 rounds otherwise: by an ulp,
 those of gelu by 6, as 1 + erf cancels. PyTorch's erf has other bits in vectors of AVX-512 (402
-elements) than
-in those of AVX2 (at most 30)."""
+elements) than in those of AVX2 (at most 30)."""
 
 
 def _differing(function: Callable[[Any], Any], x: Any) -> int:
