@@ -103,7 +103,7 @@ def _load(path: str, key: str | None) -> tuple[str, Array]:
                 return "", arrays
             name = _choose_array(path, arrays.files, key)
             array = arrays[name]
-            if not isinstance(array, np.ndarray):  # NumPy reads other files of an archive as bytes
+            if isinstance(cast(object, array), bytes):  # of a file of the archive that is no .npy
                 raise ExecutionError(f"{path}: {name} is not an array", fix="save it by np.savez")
             return name, array
         except GraphirError:

@@ -127,7 +127,7 @@ def call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     """Return the result of a NumPy function that is no ufunc."""
     try:
         return _function_of_ops(function, args, kwargs)
-    except Exception:
+    except Exception:  # of any kind: a call of the library replaces it, or it is raised
         outcome = library_calls.of_call(function, "__call__", args, kwargs)
         if outcome is None:
             raise

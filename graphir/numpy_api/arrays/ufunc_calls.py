@@ -393,7 +393,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
     counts = _reference_counts(inputs)
     try:
         return _ufunc_of_ops(ufunc, method, inputs, kwargs, counts)
-    except Exception:
+    except Exception:  # of any kind: a call of the library replaces it, or it is raised
         outcome = library_calls.of_call(ufunc, method, inputs, kwargs)
         if outcome is None:
             raise

@@ -9,19 +9,11 @@ import numpy as np
 
 from graphir import Op, Symbol, ops
 from graphir.ir.operators.powers import power, power_of_arrays
-from graphir.numpy_api.ufuncs import COMPOUNDS, OPS, NamedOps, OpAdder
+from graphir.numpy_api.ufuncs import COMPOUNDS, OPS, OpAdder
 from graphir.runtime.recording.numpy_.products import product_attributes
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.values import UnrecordedError
 from graphir.semantics.numpy_loops import CLIP, LIKE_POWERS, has_op_bits, loop_attribute
-
-
-def op_of(table: NamedOps, ufunc: np.ufunc) -> Op:
-    """Return the op of a ufunc in a table. Raises UnrecordedError if the table lacks it."""
-    op = table[ufunc]
-    if op is None:
-        raise UnrecordedError("it has no op")
-    return op
 
 
 def emit(

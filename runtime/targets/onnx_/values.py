@@ -231,12 +231,6 @@ def or_of_bools(kind: str, function: Function) -> Function:
     return apply
 
 
-def everywhere(number: Any, x: OnnxValue) -> OnnxValue:
-    """Return a constant with the dtype and the shape of a value."""
-    shape = x.body.op("Shape", [x], DType.int64)
-    return x.body.op("Expand", [x.body.number(number, x.dtype), shape], x.dtype)
-
-
 def _divisor(x: OnnxValue, y: OnnxValue) -> OnnxValue:
     """Return an integer divisor with 1 in place of 0 and -1, for which engines fail."""
     awkward = y.equal(0) | y.equal(-1) if y.dtype.family == "int" else y.equal(0)
