@@ -24,7 +24,7 @@ import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 
 # By name, and not from their modules: a test may have replaced these, and count their calls.
-from os import close, getpid, kill, listdir, pipe, read
+from os import close, getpid, kill, listdir, pipe, read, write
 from os import fork as fork_process
 from select import POLLIN, poll
 from signal import (
@@ -57,9 +57,10 @@ from graphir.runtime.testing.private_files import (
 _LIBRARY = ctypes.PyDLL(None, use_errno=True)
 """The C library, whose functions run while no other thread runs Python code."""
 _PLAIN, _LOOK = 0.1, 0.05
-"""A shadow ends after so many seconds of its processor in which it recorded nothing, about as many
-as a new one takes to start; it looks at its clock so often."""
+"""After so many seconds of its processor in which it recorded nothing, about as many as a new one
+takes to start, a shadow asks its parent whether to go on; it looks at its clock so often."""
 CRASHED = "its shadow crashed, or hung in compiled code"
+_GO_ON, _END = b"+", b"-"
 _IDLE, _HUNG = 2, 30
 """A shadow ends after so many times its seconds of the processor, if it waits all that time; its
 parent ends it after so many of a clock."""
@@ -118,8 +119,8 @@ def _adopts_orphans() -> bool:
 class Shadow:
     """A running shadow, as its parent sees it: `messages` yields what it has sent."""
 
-    def __init__(self, file: int, seconds: float, is_private: bool) -> None:
-        self._file, self._pending, self._pid = file, b"", 0
+    def __init__(self, file: int, answers: int, seconds: float, is_private: bool) -> None:
+        self._file, self._answers, self._pending, self._pid = file, answers, b"", 0
         self._until = perf_counter() + _HUNG * seconds
         self.is_private = is_private
         """Whether the shadow has files of its own."""
@@ -150,14 +151,20 @@ class Shadow:
                     yield message
             if not data:
                 close(self._file)
+                close(self._answers)
                 self.has_ended = True
+
+    def answer(self, goes_on: bool) -> None:
+        """Let the shadow, which has asked, go on or end."""
+        with contextlib.suppress(OSError):  # it has ended
+            write(self._answers, _GO_ON if goes_on else _END)
 
 
 class ShadowSide:
     """The shadow's own side: it sends messages and ends."""
 
-    def __init__(self, file: int) -> None:
-        self._file, self._pending = file, b""
+    def __init__(self, file: int, answers: int) -> None:
+        self._file, self._answers, self._pending = file, answers, b""
         self.idle_since: float | None = None
         """The processor's seconds since which nothing was recorded."""
         self.before_end: Callable[[str], None] = nothing_before_end
@@ -167,8 +174,9 @@ class ShadowSide:
         started, busy = monotonic(), _busy_seconds()
 
         def look(*_: Any) -> None:
+            nonlocal started
             if self.idle_since is not None and process_time() - self.idle_since > _PLAIN:
-                self.end()
+                started += self._wait_for_answer()
             if monotonic() - started - (_busy_seconds() - busy) > _IDLE * seconds:
                 self.end("its recording waits for what does not come")
 
@@ -182,6 +190,17 @@ class ShadowSide:
         signal(SIGPROF, stop)
         setitimer(ITIMER_PROF, seconds)
 
+    def _wait_for_answer(self) -> float:
+        """Ask the parent whether to go on, and end if not; return the seconds of waiting."""
+        asked = monotonic()
+        setitimer(ITIMER_REAL, 0)
+        self.send({"idle": True})
+        if read(self._answers, 1) != _GO_ON:
+            self.end()
+        self.idle_since = process_time()
+        setitimer(ITIMER_REAL, _LOOK, _LOOK)
+        return monotonic() - asked
+
     def send(self, message: dict[str, Any], later: bool = False) -> None:
         """Send a message to the parent; with `later`, together with the next one."""
         self._pending += json.dumps(message).encode() + b"\n"
@@ -189,7 +208,7 @@ class ShadowSide:
             return
         data, self._pending = memoryview(self._pending), b""
         while data:
-            data = data[os.write(self._file, data) :]
+            data = data[write(self._file, data) :]
 
     def end(self, reason: str = "") -> NoReturn:
         """End this process at once, without any cleaning up; send the reason, if any."""
@@ -225,20 +244,22 @@ def fork(seconds: float, fresh: Callable[[], Sequence[str]]) -> Shadow | ShadowS
     copies of the `fresh` files and folders, which the test may change while the shadow runs.
     Raises OSError if this process may have no more files or processes.
     """
-    reader, writer = pipe()
+    files = [*pipe()]
     try:
+        files += pipe()
         with _quiet():
             pid = fork_process()
     except OSError:
-        close(reader)
-        close(writer)
+        for file in files:
+            close(file)
         raise
+    reader, writer, answers, answer = files
     if pid:
         close(writer)
-        return Shadow(reader, seconds, _status(pid) == _PRIVATE)
+        close(answers)
+        return Shadow(reader, answer, seconds, _status(pid) == _PRIVATE)
     try:
-        close(reader)
-        is_private = _isolate(writer, fresh)
+        is_private = _isolate((writer, answers), fresh)
         if fork_process():
             os._exit(_PRIVATE if is_private else 0)
         gc.disable()
@@ -247,7 +268,7 @@ def fork(seconds: float, fresh: Callable[[], Sequence[str]]) -> Shadow | ShadowS
         sys.settrace(None)
         sys.setprofile(None)
         sys.dont_write_bytecode = True
-        side = ShadowSide(writer)
+        side = ShadowSide(writer, answers)
         side.send({"pid": getpid()})
         side.limit(seconds)
         if hasattr(fcntl, "F_SETPIPE_SZ"):
@@ -296,7 +317,7 @@ def _quiet() -> Generator[None]:
 # -- isolation
 
 
-def _isolate(keep: int, fresh: Callable[[], Sequence[str]]) -> bool:
+def _isolate(keep: Sequence[int], fresh: Callable[[], Sequence[str]]) -> bool:
     """Let this process share nothing with others but `keep`; return whether it has own files."""
     try:
         enter_private_files(fresh())
@@ -305,7 +326,7 @@ def _isolate(keep: int, fresh: Callable[[], Sequence[str]]) -> bool:
         is_private = False
     null = os.open(os.devnull, os.O_RDWR)
     for number in _open_files():
-        if number not in (keep, null):
+        if number not in (*keep, null):
             with contextlib.suppress(OSError):
                 is_device = stat.S_ISCHR(os.fstat(number).st_mode) and number > 2
                 if not is_device and not reopen(number, is_private):

@@ -345,6 +345,7 @@ class FunctionWatch:
         if getpid() != self._process:  # a process that the test has forked
             self._elsewhere[number % MOST_FUNCTIONS] = 1
             return False
+        self._collect(False)  # the shadow of this test may have asked whether to go on
         shadow, now = self._shadow, perf_counter() - self._waited
         is_first = signature.call.function not in self._claimed
         if shadow is None or (is_first and now - self._last_claim > GAP):
@@ -441,6 +442,10 @@ class FunctionWatch:
     ) -> None:
         if "start" in message:
             self._running[shadow] = message["start"]
+        elif "idle" in message:
+            shadow.answer(goes_on=bool(claims))
+            if not claims and shadow is self._shadow:
+                self._shadow = None
         elif "failed" in message:
             shadow.failure = f"a test failed in its shadow: {message['failed']}"
         elif "end" in message:

@@ -369,6 +369,28 @@ def test_tests_that_fork_use_threads_and_change_folders(project: Project) -> Non
         assert f"lab.scales:{name}: only other threads or processes" in report
 
 
+def test_a_shadow_that_records_nothing_goes_on_to_the_calls_that_it_shall_record(
+    project: Project,
+) -> None:
+    project.write(
+        scales=SCALES,
+        test_scales="""
+        import numpy as np
+        import pytest
+        from lab import scales
+
+        @pytest.mark.parametrize("name", "abcdef")
+        def test_scales(name):
+            sum(range(1_000_000))
+            getattr(scales, name)(np.ones(3, np.float32))
+        """,
+    )
+    impatient = "import graphir.runtime.testing.shadow as s; s._PLAIN, s._LOOK = 0, 0.001"
+    write_conftest(project, impatient)
+    report = project.report("-vv")
+    assert "not seen" not in report and "6 functions recorded" in report
+
+
 @pytest.mark.exhaustive
 def test_tests_that_replace_functions_count_their_own_calls(project: Project) -> None:
     project.write(
@@ -494,7 +516,7 @@ def test_a_function_without_a_recording_is_claimed_again_when_shadows_end() -> N
         os.close(writer)  # a shadow that crashed
         signature.claims = 1
         watch._claimed.add("lab:f")
-        watch._live[Shadow(reader, 1.0, True)] = [signature]
+        watch._live[Shadow(reader, os.dup(reader), 1.0, True)] = [signature]
         watch._collect(True)
         assert watch._records(signature) and "lab:f" not in watch._claimed
 
