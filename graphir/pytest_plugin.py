@@ -115,12 +115,7 @@ class CastsPlugin:
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Watch the functions of the package, now that tests have imported it."""
         hides_dtypes = "ml_dtypes" not in sys.modules
-        self.run.start(hides_dtypes, [item.nodeid for item in session.items], self._temporary)
-
-    def _temporary(self) -> str:
-        """Return the folder of the tests' temporary folders; "" if no test has asked for one."""
-        factory = getattr(self._config, "_tmp_path_factory", None)
-        return str(getattr(factory, "_basetemp", None) or "")
+        self.run.start(hides_dtypes, [item.nodeid for item in session.items])
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, Any, Any]:

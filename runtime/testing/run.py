@@ -5,7 +5,7 @@ from __future__ import annotations
 import configparser
 import json
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, cast
@@ -63,11 +63,8 @@ class CastsRun:
         self._findings: list[baseline.Finding] = []
         self.finished = False
 
-    def start(
-        self, hides_dtypes: bool, tests: Sequence[str], temporary: Callable[[], str] = str
-    ) -> None:
-        """Watch the package's functions; `temporary` returns the folder of tests' own folders."""
-        self._watch.temporary = temporary
+    def start(self, hides_dtypes: bool, tests: Sequence[str]) -> None:
+        """Watch the package's functions."""
         self._watch.recorders = _recorders(self._former or {}, set(tests))
         self._watch.start(hides_dtypes)
 

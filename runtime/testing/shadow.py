@@ -2,9 +2,8 @@
 
 A shadow starts where a function is called with dtypes that need a recording. It has a copy of all
 memory, also of that which processes share, so what it does to arguments, globals and random states
-does not reach the tests. It writes to files of its own (see runtime.testing.private_files) where
-the platform has them, and ends before any act that others could see: it starts no process and sends
-nothing; without files of its own, it opens no file for writing. The files that the test has open
+does not reach the tests. It ends before any act that others could see (runtime.testing.isolation):
+it opens no file for writing, starts no process and sends nothing. The files that the test has open
 are copies or closed. A shadow is a child of a process that has ended, so that the test neither
 waits for it nor gets a signal of its end.
 """
@@ -18,10 +17,9 @@ import fcntl
 import gc
 import json
 import os
-import stat
 import sys
 import warnings
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 
 # By name, and not from their modules: a test may have replaced these, and count their calls.
 from os import close, getpid, kill, listdir, pipe, read, write
@@ -44,18 +42,17 @@ from signal import (
 )
 from threading import active_count
 from time import monotonic, perf_counter, process_time
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn
 
-from graphir.runtime.testing.private_files import (
-    enter_private_files,
-    is_storage,
+from graphir.runtime.testing.isolation import (
+    LIBRARY,
+    Observer,
+    isolate,
+    observe_acts,
     open_file,
-    reopen,
-    unshare_memory,
+    visible_act,
 )
 
-_LIBRARY = ctypes.PyDLL(None, use_errno=True)
-"""The C library, whose functions run while no other thread runs Python code."""
 _PLAIN, _LOOK = 0.1, 0.05
 """After so many seconds of its processor in which it recorded nothing, about as many as a new one
 takes to start, a shadow asks its parent whether to go on; it looks at its clock so often."""
@@ -112,18 +109,16 @@ def _adopts_orphans() -> bool:
     if not sys.platform.startswith("linux"):
         return False
     answer = ctypes.c_int()
-    _LIBRARY.prctl(_GET_CHILD_SUBREAPER, ctypes.byref(answer), 0, 0, 0)
+    LIBRARY.prctl(_GET_CHILD_SUBREAPER, ctypes.byref(answer), 0, 0, 0)
     return bool(answer.value)
 
 
 class Shadow:
     """A running shadow, as its parent sees it: `messages` yields what it has sent."""
 
-    def __init__(self, file: int, answers: int, seconds: float, is_private: bool) -> None:
+    def __init__(self, file: int, answers: int, seconds: float) -> None:
         self._file, self._answers, self._pending, self._pid = file, answers, b"", 0
         self._until = perf_counter() + _HUNG * seconds
-        self.is_private = is_private
-        """Whether the shadow has files of its own."""
         self.has_ended = False
         self.reason = CRASHED
         """Why the shadow has ended; "" after its last test."""
@@ -237,12 +232,11 @@ def nothing_before_end(_: str) -> None:
     """Do nothing before a shadow ends."""
 
 
-def fork(seconds: float, fresh: Callable[[], Sequence[str]]) -> Shadow | ShadowSide:
+def fork(seconds: float) -> Shadow | ShadowSide:
     """Fork a shadow; return the side that the caller is on.
 
-    The shadow ends after some seconds of its processor, or twice as many of waiting. It gets
-    copies of the `fresh` files and folders, which the test may change while the shadow runs.
-    Raises OSError if this process may have no more files or processes.
+    The shadow ends after some seconds of its processor, or twice as many of waiting. Raises OSError
+    if this process may have no more files or processes.
     """
     files = [*pipe()]
     try:
@@ -257,11 +251,12 @@ def fork(seconds: float, fresh: Callable[[], Sequence[str]]) -> Shadow | ShadowS
     if pid:
         close(writer)
         close(answers)
-        return Shadow(reader, answer, seconds, _status(pid) == _PRIVATE)
+        _reap(pid)
+        return Shadow(reader, answer, seconds)
     try:
-        is_private = _isolate((writer, answers), fresh)
+        isolate((writer, answers))
         if fork_process():
-            os._exit(_PRIVATE if is_private else 0)
+            os._exit(0)
         gc.disable()
         os.nice(10)  # the tests come first
         _use_one_thread()
@@ -274,23 +269,16 @@ def fork(seconds: float, fresh: Callable[[], Sequence[str]]) -> Shadow | ShadowS
         if hasattr(fcntl, "F_SETPIPE_SZ"):
             with contextlib.suppress(OSError):
                 fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 1 << 20)
-        observe_acts(_guard(side, is_private))
+        observe_acts(_guard(side))
     except BaseException:
         os._exit(1)
     return side
 
 
-_PRIVATE = 3
-"""The status of the process between a test and its shadow, if it has files of its own."""
-
-
-def _status(pid: int) -> int:
-    """Wait for a process before any other thread can run `os.wait()`; return its exit status."""
-    status = ctypes.c_int()
-    while _LIBRARY.waitpid(pid, ctypes.byref(status), 0) == -1:
-        if ctypes.get_errno() != errno.EINTR:
-            return 0
-    return status.value >> 8
+def _reap(pid: int) -> None:
+    """Wait for a process to end, before any other thread can run `os.wait()`."""
+    while LIBRARY.waitpid(pid, None, 0) == -1 and ctypes.get_errno() == errno.EINTR:
+        pass
 
 
 def _use_one_thread() -> None:
@@ -314,94 +302,11 @@ def _quiet() -> Generator[None]:
         yield
 
 
-# -- isolation
-
-
-def _isolate(keep: Sequence[int], fresh: Callable[[], Sequence[str]]) -> bool:
-    """Let this process share nothing with others but `keep`; return whether it has own files."""
-    try:
-        enter_private_files(fresh())
-        is_private = True
-    except OSError:
-        is_private = False
-    null = os.open(os.devnull, os.O_RDWR)
-    for number in _open_files():
-        if number not in (*keep, null):
-            with contextlib.suppress(OSError):
-                is_device = stat.S_ISCHR(os.fstat(number).st_mode) and number > 2
-                if not is_device and not reopen(number, is_private):
-                    os.dup2(null, number)
-    unshare_memory(is_private)
-    return is_private
-
-
-def _open_files() -> list[int]:
-    try:
-        return sorted(int(name) for name in listdir("/dev/fd"))
-    except OSError:
-        return list(range(256))
-
-
-_PROCESSES = frozenset(
-    (
-        *("os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty"),
-        *("os.killpg", "subprocess.Popen", "syslog.syslog", "syslog.openlog"),
-        *("socket.connect", "socket.bind", "socket.sendto", "socket.sendmsg"),
-        *("socket.getaddrinfo", "os.lockf"),
-    )
-)
-_FILES = frozenset(
-    (
-        *("os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.chmod", "os.chown", "os.chflags"),
-        *("os.link", "os.symlink", "os.truncate", "os.utime", "os.setxattr", "os.removexattr"),
-        "sqlite3.connect",
-    )
-)
-_ACTS = frozenset(("open", "os.kill")) | _PROCESSES | _FILES
-_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-
-
-_Observer: TypeAlias = Callable[[str, tuple[Any, ...]], None]
-_observers: list[_Observer] = []
-
-
-def observe_acts(observer: _Observer) -> None:
-    """Let a function observe the acts of this process that others could see, it alone."""
-    if not _observers:
-        sys.addaudithook(_audit)
-    _observers[:] = [observer]
-
-
-def _audit(event: str, args: tuple[Any, ...], acts: frozenset[str] = _ACTS) -> None:
-    """Pass an act on. Most events are `id()` and frames, millions in a recording.
-
-    Python calls a function four times as fast as a method, of which it asks for an attribute.
-    """
-    if event in acts:
-        for observer in _observers:
-            observer(event, args)
-
-
-def visible_act(event: str, args: tuple[Any, ...], is_private: bool) -> str:
-    """Return the act of an audit event that others could see, so that a shadow ends; else ""."""
-    if event == "open":
-        path, _, flags = args
-        is_visible = isinstance(flags, int) and flags & _WRITING and path != os.devnull
-        if is_visible and not (is_private and (isinstance(path, int) or is_storage(path))):
-            return "opens a file for writing"
-    elif event in _PROCESSES or (event in _FILES and not is_private):
-        return f"calls {event}"
-    elif event == "os.kill" and args[0] != getpid():
-        return "calls os.kill"
-    return ""
-
-
-def _guard(side: ShadowSide, is_private: bool) -> _Observer:
+def _guard(side: ShadowSide) -> Observer:
     """Return an observer that ends the shadow before an act that others could see."""
 
     def guard(event: str, args: tuple[Any, ...]) -> None:
-        act = visible_act(event, args, is_private)
-        if act:
+        if act := visible_act(event, args):
             side.end(f"it {act}")
 
     return guard

@@ -11,13 +11,11 @@ import contextlib
 import mmap
 import os
 import sys
-import tempfile
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from itertools import count
 from os import getpid  # this and others by name: a test may have replaced these functions
 from threading import get_ident
 from time import perf_counter, process_time
-from time import time as clock
 from typing import Any
 
 import numpy as np
@@ -31,6 +29,7 @@ from graphir.runtime.testing import instrument
 from graphir.runtime.testing.dtype_names import HiddenDtypes
 from graphir.runtime.testing.facts import Facts, PackagePlaces
 from graphir.runtime.testing.instrument import WatchedFunction
+from graphir.runtime.testing.isolation import observe_acts, visible_act
 from graphir.runtime.testing.ledger import (
     CallRecord,
     Difference,
@@ -38,14 +37,7 @@ from graphir.runtime.testing.ledger import (
     call_from_json,
     source_digest,
 )
-from graphir.runtime.testing.shadow import (
-    Shadow,
-    ShadowSide,
-    fork,
-    observe_acts,
-    visible_act,
-    why_visible,
-)
+from graphir.runtime.testing.shadow import Shadow, ShadowSide, fork, why_visible
 from graphir.runtime.testing.shadow_calls import MOST_RECORDINGS, CallSignature, ShadowCalls
 from graphir.runtime.testing.signatures import (
     arguments_text,
@@ -79,8 +71,6 @@ those of a baseline, as long as it takes."""
 MOST_FUNCTIONS = 1 << 16
 ELSEWHERE = "only other threads or processes than the tests', or code outside of tests, call it"
 GENERATOR = "it is a generator, and no function that was recorded runs it to its end"
-_CLOCK = 0.02
-"""The most seconds by which times of files are behind the clock."""
 
 
 class FunctionWatch:
@@ -95,8 +85,6 @@ class FunctionWatch:
         self.ledger = Ledger()
         self._policy, self._against = policy, against
         self._numbers = count()
-        self.temporary: Callable[[], str] = str
-        """Returns the folder below which tests have temporary folders, if it is not the usual."""
         self._elsewhere = mmap.mmap(-1, MOST_FUNCTIONS)
         """The functions that are called outside of tests, also in forked processes."""
         self._functions: dict[int, WatchedFunction] = {}
@@ -113,7 +101,6 @@ class FunctionWatch:
         self._process, self._thread = getpid(), get_ident()
         self._shadow: Shadow | None = None
         self._starts = 0
-        self._started = 0.0
         self._spent, self._affords = 0.0, True
         """The seconds of shadows so far, and whether they leave some for further recordings."""
         self._claimed: set[str] = set()
@@ -152,7 +139,6 @@ class FunctionWatch:
     def begin(self) -> None:
         """Begin a test."""
         self._tests += 1
-        self._started = clock()
         if self._calls_here is None:
             self._affords = self._spent < FREE_WORK + WORK * process_time()
         self._tests_left -= 1
@@ -366,7 +352,7 @@ class FunctionWatch:
         self._starts += 1
         self._tests_left = self._shadow_tests()
         try:
-            side = fork(SECONDS, self._fresh_files)
+            side = fork(SECONDS)
         except OSError as error:
             self.ledger.lost_calls[signature.call.function] = (
                 f"no shadow could start: {error.strerror}"
@@ -383,32 +369,14 @@ class FunctionWatch:
 
     def _notice(self, event: str, args: tuple[Any, ...]) -> None:
         """Notice acts of the test for which its shadow ends, so that the next call gets another."""
-        shadow = self._shadow
-        if shadow is None or not self._on:
+        if self._shadow is None or not self._on:
             return
         try:
-            is_visible = bool(visible_act(event, args, shadow.is_private))
+            is_visible = bool(visible_act(event, args))
         except Exception:  # a program may have events of its own, of the same name
             is_visible = True
         if is_visible and get_ident() == self._thread:
             self._shadow = None
-
-    def _fresh_files(self) -> list[str]:
-        """Return the files and folders that this test has made or changed where tests write."""
-        temporary = self.temporary()
-        usual = tempfile.tempdir or os.environ.get("TMPDIR") or "/tmp"
-        roots = [os.path.abspath(x) for x in (temporary, usual, os.getcwd()) if x]
-        paths: list[str] = []
-        for root in dict.fromkeys(roots):
-            for entry in os.scandir(root):
-                path, is_hidden = entry.path, entry.name.startswith((".", "__pycache__"))
-                if is_hidden or any(f"{x}/".startswith(f"{path}/") for x in (*roots[:2], *paths)):
-                    continue
-                if any(path.startswith(f"{x}/") for x in paths) or entry.is_symlink():
-                    continue
-                if entry.stat(follow_symlinks=False).st_ctime >= self._started - _CLOCK:
-                    paths.append(path)
-        return paths
 
     def _has_place(self, must: bool) -> bool:
         """Whether a shadow may start: waits for one to end if it must, or if there is time."""
