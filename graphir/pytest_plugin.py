@@ -120,22 +120,22 @@ class CastsPlugin:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, Any, Any]:
         """Record what fixtures call."""
-        self.run.begin()
-        with self.run.test(item.nodeid):
+        self.run.watch.begin()
+        with self.run.watch.test(item.nodeid):
             return (yield)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
         """Record what the test calls."""
-        with self.run.test(item.nodeid):
+        with self.run.watch.test(item.nodeid):
             return (yield)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, Any, Any]:
         """Record what the ends of fixtures call; end a shadow after its last test."""
-        with self.run.test(item.nodeid):
+        with self.run.watch.test(item.nodeid):
             result = yield
-        self.run.leave(last=True)
+        self.run.watch.leave(last=True)
         return result
 
     @pytest.hookimpl(tryfirst=True)
@@ -148,7 +148,7 @@ class CastsPlugin:
         is_failure = call.excinfo is not None and not call.excinfo.errisinstance(
             pytest.skip.Exception
         )
-        if not (is_failure and self.run.is_shadow):
+        if not (is_failure and self.run.watch.is_shadow):
             return None
         text = "it fails in a shadow"
         return pytest.TestReport(item.nodeid, item.location, {}, "failed", text, call.when)
@@ -166,9 +166,9 @@ class CastsPlugin:
         output = getattr(self._config, "workeroutput", None)
         if self._run is None:
             return
-        self._run.leave()
+        self._run.watch.leave()
         if output is not None:
-            output[_NAME] = self.run.ledger_text()
+            output[_NAME] = self.run.finish_worker()
         elif session.testscollected:
             self._judge(session)
 

@@ -58,8 +58,8 @@ def _lines(ledger: Ledger, name: str) -> str:
 
 
 def _stored_casts(casts: Iterable[CastFact]) -> list[CastFact]:
-    """Return the casts that a baseline has: silent ones that lose or widen, and wraps."""
-    return [x for x in casts if x.kind == "wrap" or (x.is_silent and (x.loss or _widens(x)))]
+    """Return the casts that a baseline has: silent ones that lose or widen."""
+    return [x for x in casts if x.is_silent and (x.loss or _widens(x))]
 
 
 def _cast_json(cast: CastFact) -> dict[str, str]:
@@ -185,8 +185,6 @@ def _new_casts(former: list[dict[str, str]], call: CallRecord) -> Iterator[_Chan
 
 def cast_reason(cast: CastFact) -> str:
     """Return what is new about a cast, and the code to type instead."""
-    if cast.kind == "wrap":
-        return f"computes `{cast.op}` in {cast.target}, which {cast.loss}"
     loss = f", which {cast.loss}" if cast.loss else ""
     return f"casts {cast.source} to {cast.target} ({cast.operand} of {cast.op}){loss}"
 

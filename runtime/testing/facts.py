@@ -1,4 +1,4 @@
-"""What a recording tells about the functions that ran in it: their results, casts and wraps.
+"""What a recording tells about the functions that ran in it: their results and casts.
 
 A recorded run has a span for each call of a watched function: the steps of the graph between the
 call and its return. A cast belongs to the innermost span whose function has the cast's line, so the
@@ -8,7 +8,7 @@ facts about a function do not depend on the function that the recording began wi
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, cast
@@ -95,7 +95,7 @@ class Facts:
         calls = {id(span): self._call(span) for span in spans if span.counts}
         symbols = graph.symbols[first:] if calls else []
         owners = _owners(first, len(symbols), spans)
-        for symbol, fact in chain(self._casts(graph, symbols), self._wraps(symbols)):
+        for symbol, fact in self._casts(graph, symbols):
             call = calls.get(id(_owner(owners[symbol.index - first], spans, symbol, fact)))
             if call is not None and fact not in call.casts:
                 call.casts.append(fact)
@@ -176,41 +176,6 @@ class Facts:
             forbidden,
         )
 
-    def _wraps(self, symbols: Sequence[Symbol]) -> Iterator[tuple[Symbol, CastFact]]:
-        ranges: dict[int, tuple[int, int]] = {}
-        for symbol in symbols:
-            dtype = (
-                symbol.type.dtype if symbol.op.name in _RANGES or symbol.op is ops.cast else None
-            )
-            if dtype is None or not dtype.is_integer:
-                continue
-            least, most = int(dtype.min), int(dtype.max)
-            values = [_range(arg, ranges) for arg in symbol.args]
-            if None in values:
-                continue
-            low, high = _RANGES.get(symbol.op.name, _same)(*values)
-            if least <= low and high <= most:
-                ranges[symbol.index] = low, high
-            elif (
-                dtype.bits < 64 and symbol.op is not ops.cast and self._places.has(symbol.location)
-            ):
-                yield symbol, self._wrap(symbol, dtype)
-
-    def _wrap(self, symbol: Symbol, dtype: DType) -> CastFact:
-        name = str(dtype)
-        return CastFact(
-            *self._at(symbol.location),
-            symbol.op.name,
-            "result",
-            name,
-            name,
-            "wrap",
-            f"wraps beyond {dtype.max}",
-            0.0,
-            "",
-            "",
-        )
-
     def _origins(self, symbol: Symbol) -> Iterator[ResultOrigin]:
         """Yield the lines that gave a value its dtype: the last step that promoted, then others."""
         dtype, pending, visited = symbol.type.dtype, [symbol], {symbol.index}
@@ -258,45 +223,3 @@ def _owner(owner: Span | None, spans: Sequence[Span], symbol: Symbol, fact: Cast
 def _is_in(function: str, span: Span) -> bool:
     name = span.function.name
     return function == name or function.startswith(f"{name}.<")
-
-
-# -- ranges of integers
-
-
-def _range(symbol: Symbol, ranges: dict[int, tuple[int, int]]) -> tuple[int, int] | None:
-    """Return the least and the greatest value that an integer operand can have."""
-    dtype = _dtype(symbol)
-    if symbol.index in ranges:
-        return ranges[symbol.index]
-    if symbol.op is ops.constant and dtype is not None and not dtype.is_inexact:
-        value = symbol.attrs["value"]
-        return (int(value.min()), int(value.max())) if value.size else (0, 0)
-    if dtype is DType.bool:
-        return 0, 1
-    is_integer = dtype is not None and dtype.is_integer and not dtype.weak
-    return (int(dtype.min), int(dtype.max)) if dtype is not None and is_integer else None
-
-
-def _corners(function: Callable[[int, int], int]) -> Callable[..., tuple[int, int]]:
-    def of(x: tuple[int, int], y: tuple[int, int]) -> tuple[int, int]:
-        corners = [function(a, b) for a in x for b in y]
-        return min(corners), max(corners)
-
-    return of
-
-
-def _same(x: tuple[int, int], *_: Any) -> tuple[int, int]:
-    return x
-
-
-def _negated(x: tuple[int, int]) -> tuple[int, int]:
-    return -x[1], -x[0]
-
-
-_RANGES: dict[str, Callable[..., tuple[int, int]]] = {
-    "add": _corners(lambda a, b: a + b),
-    "subtract": _corners(lambda a, b: a - b),
-    "multiply": _corners(lambda a, b: a * b),
-    "negative": _negated,
-}
-"""The ops of integer arithmetic that can wrap, as functions of the ranges of their operands."""

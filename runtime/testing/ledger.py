@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from hashlib import blake2s
 from typing import Any, NamedTuple
 
@@ -11,10 +11,10 @@ from graphir.source_text import source_line
 
 
 class CastFact(NamedTuple):
-    """A cast, or narrow integer arithmetic that can wrap, at a line of a function.
+    """A cast at a line of a function.
 
-    `kind` is that of a row of a cast report, or "wrap"; `loss` says what the cast can lose, "" if
-    nothing. `forbidden` is the word of a policy that forbids the cast, or "".
+    `kind` is that of a row of a cast report; `loss` says what the cast can lose, "" if nothing.
+    `forbidden` is the word of a policy that forbids the cast, or "".
     """
 
     function: str
@@ -85,6 +85,10 @@ class CallRecord:
     casts: list[CastFact] = field(default_factory=list[CastFact])
     unseen: list[str] = field(default_factory=list[str])
 
+    def forget_results(self) -> None:
+        """Count as no recording, of which the casts alone are known."""
+        self.recordings, self.recorded_in, self.results = 0, [], {}
+
     def add(self, other: CallRecord) -> None:
         """Add what other recordings of the same signature saw."""
         self.file, self.line = self.file or other.file, self.line or other.line
@@ -109,8 +113,8 @@ class Ledger:
 
     `refused` has the reason by function, `lost_calls` those for which recordings of functions
     came to nothing, `differences` the lines that differ under other rules, each with the
-    functions that reach it; `sources` the lines of each function, as digests. `functions` and
-    `modules` are the numbers of those that were watched.
+    functions that reach it; `sources` the lines of each function, as digests. `modules` is the
+    number of those that were watched.
     """
 
     calls: dict[tuple[str, str], CallRecord] = field(
@@ -120,7 +124,6 @@ class Ledger:
     lost_calls: dict[str, str] = field(default_factory=dict[str, str])
     differences: dict[Difference, None] = field(default_factory=dict[Difference, None])
     sources: dict[str, str] = field(default_factory=dict[str, str])
-    functions: int = 0
     modules: int = 0
 
     @property
@@ -155,41 +158,7 @@ class Ledger:
         self.lost_calls.update(other.lost_calls)
         self.differences.update(other.differences)
         self.sources.update(other.sources)
-        self.functions = max(self.functions, other.functions)
         self.modules = max(self.modules, other.modules)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the ledger as JSON data."""
-        return {
-            "calls": [asdict(call) for call in self.calls.values()],
-            "refused": self.refused,
-            "lost": self.lost_calls,
-            "differences": [list(x) for x in self.differences],
-            "sources": self.sources,
-            "functions": self.functions,
-            "modules": self.modules,
-        }
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Ledger:
-        """Return the ledger of JSON data."""
-        ledger = cls(refused=dict(data["refused"]), lost_calls=dict(data["lost"]))
-        ledger.sources = dict(data["sources"])
-        ledger.functions, ledger.modules = data["functions"], data["modules"]
-        ledger.differences = {Difference(*x): None for x in data["differences"]}
-        for each in data["calls"]:
-            ledger.add_call(call_from_json(each))
-        return ledger
-
-
-def call_from_json(data: dict[str, Any]) -> CallRecord:
-    """Return a call of JSON data."""
-    results = {
-        path: {dtype: [ResultOrigin(*x) for x in origins] for dtype, origins in dtypes.items()}
-        for path, dtypes in data["results"].items()
-    }
-    new: dict[str, Any] = {"results": results, "casts": [CastFact(*x) for x in data["casts"]]}
-    return CallRecord(**{**data, **new})
 
 
 # -- digests of source lines

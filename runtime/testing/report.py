@@ -29,10 +29,9 @@ def cast_lines(ledger: Ledger) -> list[CastLine]:
     casts: dict[tuple[str, ...], CastFact] = {}
     for call in ledger.calls.values():
         for cast in call.casts:
-            if cast.kind != "wrap":
-                key = cast.place, cast.op, cast.operand, cast.source, cast.target
-                casts.setdefault(key, cast)
-                tests.setdefault(key, {}).update(dict.fromkeys(call.tests))
+            key = cast.place, cast.op, cast.operand, cast.source, cast.target
+            casts.setdefault(key, cast)
+            tests.setdefault(key, {}).update(dict.fromkeys(call.tests))
     lines = [CastLine(cast, tuple(tests[key])) for key, cast in casts.items()]
     return sorted(lines, key=lambda x: (-x.cast.damage, x.cast.file, x.cast.line, x.cast.column))
 

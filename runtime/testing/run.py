@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import configparser
-import json
+import pickle
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, cast
 
@@ -58,47 +56,30 @@ class CastsRun:
             self._former = baseline.read_baseline(file)
         self._is_gate = bool(forbid or self._former is not None)
         self._passes_unseen = passes_unseen
-        self._watch = FunctionWatch(self.package, str(root), policy, self.against)
+        self.watch = FunctionWatch(self.package, str(root), policy, self.against)
         self._ledger = Ledger()
         self._findings: list[baseline.Finding] = []
         self.finished = False
 
     def start(self, hides_dtypes: bool, tests: Sequence[str]) -> None:
         """Watch the package's functions."""
-        self._watch.recorders = _recorders(self._former or {}, set(tests))
-        self._watch.start(hides_dtypes)
+        self.watch.recorders = _recorders(self._former or {}, set(tests))
+        self.watch.start(hides_dtypes)
 
-    def begin(self) -> None:
-        """Begin a test."""
-        self._watch.begin()
+    def finish_worker(self) -> bytes:
+        """End the run in a worker; return its ledger, pickled for the controller."""
+        return pickle.dumps(self.watch.stop())
 
-    @property
-    def is_shadow(self) -> bool:
-        """Whether this process is a shadow of the tests' process."""
-        return self._watch.is_shadow
-
-    def leave(self, last: bool = False) -> None:
-        """End this process if it is a shadow; with `last`, after the last of its tests alone."""
-        self._watch.leave(last)
-
-    def test(self, name: str) -> AbstractContextManager[None]:
-        """Return the context manager in which a part of a test runs."""
-        return self._watch.test(name)
-
-    def ledger_text(self) -> str:
-        """End the run in a worker; return its ledger as text."""
-        return json.dumps(self._watch.stop().to_json())
-
-    def add(self, ledger: str) -> None:
+    def add(self, ledger: bytes) -> None:
         """Add the ledger of a worker."""
-        self._ledger.add(Ledger.from_json(json.loads(ledger)))
+        self._ledger.add(pickle.loads(ledger))
 
     def finish(self) -> bool:
         """End the run, write or compare the baseline; return whether the run fails.
 
         Raises GraphError if no test has imported the package.
         """
-        self._ledger.add(self._watch.stop())
+        self._ledger.add(self.watch.stop())
         if not self._ledger.modules:
             raise GraphError(
                 f"--casts={self.package}: no test imports this package",
@@ -154,8 +135,8 @@ def _words(texts: Sequence[str]) -> tuple[str, ...]:
 def package_under_test(root: Path) -> str:
     """Return the name of the package under test of a project in a folder.
 
-    It is the package that has the name of the project in pyproject.toml or setup.cfg, else the only
-    package of the folder, or of its `src`. Raises GraphError without one.
+    It is the package that has the name of the project in pyproject.toml, else the only package of
+    the folder, or of its `src`. Raises GraphError without one.
     """
     packages = [
         path.parent.name
@@ -183,17 +164,7 @@ _OTHERS = {"tests", "test", "testing", "docs", "doc", "examples", "benchmarks", 
 
 def _project_name(root: Path) -> str:
     try:
-        project: Any = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
-        name = project.get("project", {}).get("name") or project.get("tool", {}).get(
-            "poetry", {}
-        ).get("name")
-    except (OSError, ValueError):
-        name = None
-    if name:
-        return str(name)
-    settings = configparser.ConfigParser()
-    try:
-        settings.read(root / "setup.cfg", encoding="utf-8")
-        return settings.get("metadata", "name", fallback="")
-    except configparser.Error:
+        project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+        return project["project"]["name"]
+    except (OSError, ValueError, KeyError):
         return ""

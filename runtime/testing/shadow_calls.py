@@ -123,7 +123,7 @@ class ShadowCalls:
             self._send_facts(self._session.graph, unfinished=True)
         if self.compares:
             with recording_with(None):
-                differences = [list(x) for x in self.facts.differences(self._session.graph)]
+                differences = [*self.facts.differences(self._session.graph)]
             self.side.send({"calls": [], "differences": differences, "partial": True}, later=True)
 
     def record(
@@ -172,7 +172,7 @@ class ShadowCalls:
         for message in self._raising:
             if is_failure:
                 for call in message["calls"]:
-                    call.update(recordings=0, recorded_in=[], results={})
+                    call.forget_results()
             self.side.send(message, later=True)
         self._raising.clear()
 
@@ -196,7 +196,7 @@ class ShadowCalls:
             problem = str(error).partition("\n")[0][:200]
             span.counts = True
             call = CallRecord(self.root.name, signature.call.arguments, unseen=[problem])
-            self.side.send({"calls": [vars(call)], "differences": []}, later=True)
+            self.side.send({"calls": [call], "differences": [], "partial": False}, later=True)
             return
         several = len(graph.outputs) > 1
         for place, symbol in enumerate(graph.outputs):
@@ -266,8 +266,8 @@ class ShadowCalls:
         for call, span in zip(calls, spans, strict=True):
             call.recorded_in = [self.test]
             if id(span) in open_spans:
-                call.recordings, call.recorded_in, call.results = 0, [], {}
-        message = {"calls": [vars(x) for x in calls], "differences": [], "partial": unfinished}
+                call.forget_results()
+        message = {"calls": calls, "differences": [], "partial": unfinished}
         if raises:
             self._raising.append(message)
         else:

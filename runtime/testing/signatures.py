@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, cast
 
@@ -28,79 +28,33 @@ def _key(value: Any, depth: int = 0) -> Any:
     if kind in _ATOMS:
         return kind
     if kind is np.ndarray:
-        return value.dtype.char, value.ndim
-    reader = _READERS.get(kind)
-    if reader is None:
-        reader = _READERS[kind] = _reader(kind)
-    return reader(kind, value, depth)
-
-
-def _reader(kind: Any) -> Callable[[Any, Any, int], Any]:
-    """Return the function that makes the key of a value of a class."""
-    if kind.__module__ == _RECORDED:  # in a shadow, in place of an array or a scalar
-        return _array_key if issubclass(kind, np.ndarray) else _own_class
-    if issubclass(kind, np.ndarray):
-        return _subclass_key
-    if issubclass(kind, (np.generic, type)):
-        return _class_key
+        return kind, value.dtype.char, value.ndim
     if kind is tuple or kind is list:
-        return _sequence_key
+        parts = () if depth > 1 else tuple([_key(x, depth + 1) for x in value[:MOST_PARTS]])
+        return kind, parts
     if kind is dict:
-        return _dict_key
-    return _foreign_key if _is_foreign(kind) else _object_key
-
-
-_READERS: dict[Any, Callable[[Any, Any, int], Any]] = {}
-
-
-def _class_key(kind: Any, value: Any, depth: int) -> Any:
-    return kind
-
-
-def _own_class(kind: Any, value: Any, depth: int) -> Any:
-    return kind.__mro__[1]
-
-
-def _array_key(kind: Any, value: Any, depth: int) -> Any:
-    return value.dtype.char, value.ndim
-
-
-def _subclass_key(kind: Any, value: Any, depth: int) -> Any:
-    return kind, value.dtype.char, value.ndim
-
-
-def _sequence_key(kind: Any, value: Any, depth: int) -> Any:
-    if depth > 1:
-        return kind
-    return kind, tuple([_key(x, depth + 1) for x in value[:MOST_PARTS]])
-
-
-def _dict_key(kind: Any, value: Any, depth: int) -> Any:
-    if depth > 1:
-        return kind
-    parts = islice(value.items(), MOST_PARTS)
-    return kind, tuple([(name, _key(x, depth + 1)) for name, x in parts if type(name) is str])
-
-
-def _foreign_key(kind: Any, value: Any, depth: int) -> Any:
-    dtype = _foreign_dtype(value)
-    return (kind, dtype, len(value.shape)) if dtype and depth <= 1 else kind
-
-
-def _object_key(kind: Any, value: Any, depth: int) -> Any:
-    own = None if depth > 1 else _attributes(value)
-    if own is None:
-        return kind
+        items = () if depth > 1 else islice(value.items(), MOST_PARTS)
+        return kind, tuple([(name, _key(x, depth + 1)) for name, x in items if type(name) is str])
+    if issubclass(kind, np.ndarray):
+        own = np.ndarray if kind.__module__ == _RECORDED else kind
+        return own, value.dtype.char, value.ndim
+    if issubclass(kind, (np.generic, type)):
+        return kind.__mro__[1] if kind.__module__ == _RECORDED else kind
+    if _is_foreign(kind):
+        dtype = _foreign_dtype(value)
+        return (kind, dtype, len(value.shape)) if dtype and depth <= 1 else kind
+    attributes = None if depth > 1 else _attributes(value)
     return kind, tuple(
         [
             (name, x.dtype.char, x.ndim)
-            for name, x in islice(own.items(), MOST_ATTRIBUTES)
+            for name, x in islice((attributes or {}).items(), MOST_ATTRIBUTES)
             if issubclass(type(x), np.ndarray)
         ]
     )
 
 
 _RECORDED = "graphir.runtime.recording.arrays"
+"""The module of the classes that stand in a shadow for arrays and scalars of NumPy."""
 
 
 def _attributes(value: Any) -> dict[str, Any] | None:

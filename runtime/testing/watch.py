@@ -32,9 +32,7 @@ from graphir.runtime.testing.instrument import WatchedFunction
 from graphir.runtime.testing.isolation import observe_acts, visible_act
 from graphir.runtime.testing.ledger import (
     CallRecord,
-    Difference,
     Ledger,
-    call_from_json,
     source_digest,
 )
 from graphir.runtime.testing.shadow import Shadow, ShadowSide, fork, why_visible
@@ -196,7 +194,7 @@ class FunctionWatch:
                 self.ledger.sources[function.name] = source_digest(function.file, lines)
             elif self._elsewhere[function.number % MOST_FUNCTIONS]:
                 self.ledger.refused.setdefault(function.name, ELSEWHERE)
-        self.ledger.functions, self.ledger.modules = len(self._functions), len(self._modules)
+        self.ledger.modules = len(self._modules)
         return self.ledger
 
     def _watch_modules(self) -> None:
@@ -420,8 +418,8 @@ class FunctionWatch:
             shadow.reason = message["end"]
             self._spent += message["seconds"]
         elif "calls" in message:
-            calls = [call_from_json(each) for each in message["calls"]]
-            if not message.get("partial"):
+            calls: list[CallRecord] = message["calls"]
+            if not message["partial"]:
                 self._running.pop(shadow, None)
             for call in calls:
                 self.ledger.add_call(call)
@@ -429,8 +427,7 @@ class FunctionWatch:
                     self._with_facts.add(call.function)
             covered = {(call.function, call.arguments) for call in calls if call.recordings}
             claims[:] = [x for x in claims if (x.call.function, x.call.arguments) not in covered]
-            differences = (Difference(*x) for x in message["differences"])
-            self.ledger.differences.update((x, None) for x in differences)
+            self.ledger.differences.update(dict.fromkeys(message["differences"]))
 
     def _finish(self, shadow: Shadow, claims: list[CallSignature]) -> None:
         """Return the claims of recordings that a shadow has not made."""
