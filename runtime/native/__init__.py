@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from graphir import Symbol
-    from graphir.runtime.native.column_reductions import ColumnReduction
     from graphir.runtime.native.drivers.jobs import Job
     from graphir.runtime.native.kernels import Kernels
     from graphir.runtime.native.scalar_loops.scalar_loop import ScalarLoop
@@ -74,7 +73,6 @@ class NativeTier:
         self,
         region: Region,
         materialized: Collection[int],
-        on_eviction: Callable[[], Callable[[], None] | None],
         shared: dict[Any, Any],
         /,
     ) -> Kernels:
@@ -82,10 +80,9 @@ class NativeTier:
 
         The regions of a program share what they keep in `shared`.
 
-        `materialized` are the indices of symbols whose values lie in memory. `on_eviction` is a
-        weak reference to the function that the tier calls when it evicts a kernel of the region.
+        `materialized` are the indices of symbols whose values lie in memory.
         """
-        kernels = _LazyKernels(region, materialized, on_eviction, shared, self.now)
+        kernels = _LazyKernels(region, materialized, shared, self.now)
         return cast("Kernels", kernels)
 
     def loop(self, symbol: Symbol, program: Program, /) -> ScalarLoop:
@@ -175,17 +172,18 @@ class NativeTier:
         """Return a reduction of outer axes by machine code, on at most some threads.
 
         `space` is that of its operand and `shape` the shape of its result. It calls `reduce`, which
-        does the same, as long as there is no machine code, and where that is faster.
+        does the same, as long as there is no machine code, and for arrays that are not contiguous.
         """
 
         def compute(x: Any) -> Any:
-            if not self.now and self._column_time < COST.COMPILE_COST:
-                start = perf_counter_ns()
-                result = reduce(x)
-                self._column_time += perf_counter_ns() - start
-                return result
-            reduction = self._column_reduction(symbol)
-            return reduction.reduce(reduce, symbol, space, shape, threads, x)
+            # Windows, whose elements overlap, come as they lie.
+            is_plain = x.flags.c_contiguous and x.flags.aligned
+            if is_plain and (job := self.column_job(symbol, space, threads)):
+                return _module("column_reductions").reduced(job, symbol, space, shape, x)
+            start = perf_counter_ns()
+            result = reduce(x)
+            self._column_time += perf_counter_ns() - start
+            return result
 
         return compute
 
@@ -195,11 +193,10 @@ class NativeTier:
         The memories are the operand and the result, which has its first values. The answer is None
         if there is no machine code, or not yet.
         """
-        return self._column_reduction(symbol).ready_job(space, threads)
-
-    def _column_reduction(self, symbol: Symbol) -> ColumnReduction:
-        reductions = _module("column_reductions")
-        return reductions.column_reductions(self.now, symbol.op.name, symbol.dtype)
+        if not self.pays(self._column_time):
+            return None
+        reductions = _module("column_reductions").column_reductions(symbol.op.name, symbol.dtype)
+        return reductions.job(space, threads, self.now)
 
 
 class _LazyKernels:
@@ -213,11 +210,10 @@ class _LazyKernels:
         self,
         region: Region,
         materialized: Collection[int],
-        on_eviction: Callable[[], Callable[[], None] | None],
         shared: dict[Any, Any],
         now: bool,
     ) -> None:
-        self._args = region, materialized, on_eviction, shared, now
+        self._args = region, materialized, shared, now
         self._time = 0.0
         self._program_time: list[float] = shared.setdefault("time", [0.0])
         self._now = now

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
-from time import perf_counter_ns
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -53,19 +52,16 @@ def reduction_kernel(reduction: Reduction, tile: ColumnTile) -> Kernel:
 
 
 class ColumnReduction:
-    """Reductions by one op in one dtype: the kernels, and the time in NumPy by which they pay.
+    """The kernels of reductions by one op in one dtype; `why` is the reason if LLVM fails."""
 
-    With `now`, the first use compiles a kernel.
-    """
-
-    def __init__(self, now: bool, name: str, dtype: DType) -> None:
-        self.now, self.numpy_time, self.why = now, 0.0, ""
+    def __init__(self, name: str, dtype: DType) -> None:
+        self.why = ""
         self.reduction = reduction_of(name, dtype.storage)
         self.kernels: dict[ColumnTile, Any] = {}
         self._jobs: dict[tuple[ColumnSpace, int], Job] = {}
 
     def compile(self, tile: ColumnTile) -> Any:
-        """Return the kernel of a tile; None if LLVM fails: `why` has the reason."""
+        """Return the kernel of a tile; None if LLVM fails."""
         with LOCK:
             if tile not in self.kernels and not self.why:
                 try:
@@ -84,19 +80,30 @@ class ColumnReduction:
 
         The kernel is compiled.
         """
-        self.job(ColumnSpace(1, *rows.shape), 1).run([rows.ctypes.data, sums.ctypes.data])
-
-    def job(self, space: ColumnSpace, threads: int) -> Job:
-        """Return the reduction of a contiguous array by the compiled kernel."""
-
-        def bind() -> Job:
-            tile, ranges = self.tiles(space, threads)
-            records = np.array([[0, 0, *self.words(space, *lanes)] for lanes in ranges], np.int64)
-            return tile_job(self.kernels[tile], records, 2, space, threads)
-
-        job = lookup(self._jobs, (space, threads), bind, COST.KEPT_PLANS)
+        job = self.job(ColumnSpace(1, *rows.shape), 1, True)
         assert job
-        return job
+        job.run([rows.ctypes.data, sums.ctypes.data])
+
+    def job(self, space: ColumnSpace, threads: int, now: bool) -> Job | None:
+        """Return the reduction of a contiguous array on at most some threads.
+
+        The answer is None if LLVM fails, and unless `now`, as long as the kernel is not compiled.
+        """
+        size = math.prod(space) * self.reduction.dtype.itemsize
+        threads = threads if size * COST.COLUMN_BYTE > COST.NATIVE_SECOND_THREAD else 1
+
+        def bind() -> Job | None:
+            tile, ranges = self.tiles(space, threads)
+            if not now and tile not in self.kernels:
+                if not self.why:
+                    submit(self.compile, tile)
+                return None
+            if not (kernel := self.compile(tile)):
+                return None
+            records = np.array([[0, 0, *self.words(space, *lanes)] for lanes in ranges], np.int64)
+            return tile_job(kernel, records, 2, space, threads)
+
+        return lookup(self._jobs, (space, threads), bind, COST.KEPT_PLANS)
 
     def words(self, space: ColumnSpace, first: int, end: int, lanes: int = 0) -> list[int]:
         """Return the record of a kernel for some lanes, without addresses.
@@ -107,60 +114,26 @@ class ColumnReduction:
         row = space.lanes * size
         return [first, end - first, space.rows, row, space.rows * row, size, (lanes * size) or row]
 
-    def reduce(
-        self,
-        reduce: Callable[[Any], Any],
-        symbol: Symbol,
-        space: ColumnSpace,
-        shape: tuple[int, ...],
-        threads: int,
-        x: Array,
-    ) -> Array:
-        """Return the reduction of an array; `reduce` does the same in NumPy.
-
-        Windows, whose elements overlap, come as they lie: machine code takes contiguous arrays.
-        """
-        is_plain = x.flags.c_contiguous and x.flags.aligned
-        job = self.ready_job(space, threads) if is_plain else None
-        if job is None:
-            start = perf_counter_ns()
-            result = reduce(x)
-            self.numpy_time += perf_counter_ns() - start
-            return result
-        result = np.full(shape, neutral(symbol), symbol.dtype.storage)
-        job.run([x.ctypes.data, result.ctypes.data])
-        finish_columns(symbol, space, result)
-        return result
-
-    def ready_job(self, space: ColumnSpace, threads: int) -> Job | None:
-        """Return the reduction of a contiguous array on at most some threads; None if not ready."""
-        size = math.prod(space) * self.reduction.dtype.itemsize
-        threads = threads if size * COST.COLUMN_BYTE > COST.NATIVE_SECOND_THREAD else 1
-        return self.job(space, threads) if self._is_ready(space, threads) else None
-
-    def _is_ready(self, space: ColumnSpace, threads: int) -> bool:
-        """Whether there is a kernel; an earned one is submitted to the background thread."""
-        if self.why or not (self.now or self.numpy_time > COST.COMPILE_COST):
-            return False
-        if (space, threads) in self._jobs:
-            return True
-        tile, _ = self.tiles(space, threads)
-        if self.now:
-            self.compile(tile)
-        elif tile not in self.kernels:
-            submit(self.compile, tile)
-        return tile in self.kernels
-
 
 @cache
-def column_reductions(now: bool, name: str, dtype: DType) -> ColumnReduction:
+def column_reductions(name: str, dtype: DType) -> ColumnReduction:
     """Return the reductions of this process by one op in one dtype."""
-    return ColumnReduction(now, name, dtype)
+    return ColumnReduction(name, dtype)
+
+
+def reduced(
+    job: Job, symbol: Symbol, space: ColumnSpace, shape: tuple[int, ...], x: Array
+) -> Array:
+    """Return the reduction of a contiguous array by a job, in a shape."""
+    result = np.full(shape, neutral(symbol), symbol.dtype.storage)
+    job.run([x.ctypes.data, result.ctypes.data])
+    finish_columns(symbol, space, result)
+    return result
 
 
 def column_fold(symbol: Symbol, space: ColumnSpace) -> Fold | None:
     """Return the function that reduces the rows of a matrix into an array; None if LLVM fails."""
-    reduction = column_reductions(True, symbol.op.name, symbol.dtype)
+    reduction = column_reductions(symbol.op.name, symbol.dtype)
     tile, _ = reduction.tiles(space, 1)
     return reduction.fold if reduction.compile(tile) else None
 
@@ -193,7 +166,7 @@ def columns_together(
         zip([*code.inputs, *map(code.bases.__getitem__, code.outs.values())], arrays, strict=True)
     )
     for (symbol, register), result in zip(code.rows, sums, strict=True):
-        reduction = column_reductions(True, symbol.op.name, symbol.dtype)
+        reduction = column_reductions(symbol.op.name, symbol.dtype)
         tile, ranges = reduction.tiles(ColumnSpace(1, count, space.lanes), 1)
         kernel, x, size = reduction.compile(tile), 0, result.itemsize
         steps = Steps(size, space.lanes * size, space.rows * space.lanes * size)

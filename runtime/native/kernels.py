@@ -57,7 +57,6 @@ from graphir.runtime.program.tier import CompileBudget, Product, SequencePart, c
 from graphir.runtime.workers import IMPORTS
 
 if TYPE_CHECKING:
-    from graphir.runtime.native.engine import Compiled
     from graphir.runtime.program.region_steps import Partition
     from graphir.runtime.program.steps import ScalarStep
 
@@ -65,7 +64,6 @@ if TYPE_CHECKING:
 
 
 Array = NDArray[Any]
-EvictionCallback: TypeAlias = "Callable[[], Callable[[], None] | None]"
 
 
 class _Shared:
@@ -79,26 +77,18 @@ class _Shared:
 class Kernels:
     """A region in machine code: its compiled kernels, by the stride signature of the inputs.
 
-    With `now`, the first use of a kernel compiles it. `on_eviction` is a weak reference to the
-    function that makes the program drop its references to an evicted kernel. Regions of equal code
-    share their kernels and the time that NumPy has spent on them, in `shared`: the iterations of a
-    loop are such regions.
+    With `now`, the first use of a kernel compiles it. Regions of equal code share their kernels and
+    the time that NumPy has spent on them, in `shared`: the iterations of a loop are such regions.
     """
 
     def __init__(
         self,
         region: Region,
         materialized: Collection[int],
-        on_eviction: EvictionCallback,
         shared: dict[Any, Any],
         now: bool,
     ) -> None:
-        self.region, self.materialized, self.on_eviction, self.now = (
-            region,
-            materialized,
-            on_eviction,
-            now,
-        )
+        self.region, self.materialized, self.now = region, materialized, now
         why = "" if region.symbols or any(map(is_reduced, region.rows)) else "no elementwise op"
         self.jobs: dict[Any, Job] = {}
         key = structure(region, materialized)
@@ -134,9 +124,8 @@ class Kernels:
             kernel = self.compiled_kernels.get(kinds)
             if kernel is None and not self.why:
                 try:
-                    kernel = self._shared.kernels[kinds] = engine().compile_kernel(
-                        self._write_kernel(kinds), self
-                    )
+                    kernel = engine().compile_kernel(self._write_kernel(kinds))
+                    self.compiled_kernels[kinds] = kernel
                 except UnsupportedError as error:
                     self._shared.why = f"no machine code for {error}"
                 except Exception as error:  # any failure of LLVM: NumPy is the fallback
@@ -151,18 +140,6 @@ class Kernels:
     @property
     def _extensions(self) -> Collection[str]:
         return extensions(self.code.calls)
-
-    def evict(self, kernel: Compiled) -> None:
-        """Evict a kernel here and in the program; it is recompiled once it pays again."""
-        self._shared.kernels = {
-            kinds: compiled
-            for kinds, compiled in self.compiled_kernels.items()
-            if compiled is not kernel
-        }
-        self._shared.budget = CompileBudget()
-        self.jobs.clear()
-        if callback := self.on_eviction():
-            callback()
 
     @property
     def _is_earned(self) -> bool:

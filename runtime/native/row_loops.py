@@ -68,7 +68,6 @@ exit:
 _KERNEL = """
 define void @kernel(ptr %record, ptr %context, i64 %first, i64 %end) {{
 entry:
-  put i64 1, %context[-1]
   %now = alloca [{now} x i64], align 64
   %sums = alloca [{sums} x i64], align 32
   %unit = get i64, %record[{words}]

@@ -461,7 +461,8 @@ class CostModel:
     """The most sets of input shapes for which a program keeps a plan: execution, W1, all sizes."""
 
     KEPT_KERNELS: Count = 512
-    """The most kernels in the cache; a kernel takes about 50 KB: native, W1 to W10."""
+    """The most kernels that the cache keeps, beside those of live programs; a kernel takes about
+    50 KB: native, W1 to W10."""
 
     OVERLAP: Count = 10_000
     """The most candidate solutions that NumPy tries in order to decide whether two strided arrays

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from numpy.typing import NDArray
 
 from graphir.runtime.native.background import LOCK, submit
 from graphir.runtime.native.probe import failure_reason
 from graphir.runtime.program.cost_model import COST
-
-if TYPE_CHECKING:
-    from graphir.runtime.native.engine import Compiled
 
 Array: TypeAlias = NDArray[Any]
 Kind = TypeVar("Kind")
@@ -64,10 +61,3 @@ class PaidKernels(Generic[Kind, Entry]):
         result = function(*operands)
         self.numpy_time[kind] += perf_counter_ns() - start
         return result
-
-    def evict(self, kernel: Compiled) -> None:
-        """Evict a kernel; the next use of its kind recompiles it."""
-        entries = self.kernels.items()
-        self.kernels = {
-            kind: entry for kind, entry in entries if not entry or entry[0] is not kernel
-        }

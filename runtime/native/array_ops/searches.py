@@ -133,7 +133,7 @@ class Searches(PaidKernels[SearchKind, None]):
 
     def compiled(self, kind: SearchKind) -> tuple[Any, None]:
         """Return the kernel of a kind."""
-        return engine().compile_kernel(search_kernel(kind), self), None
+        return engine().compile_kernel(search_kernel(kind)), None
 
 
 _CHARS = "fdbBhHiIlLqQ"
@@ -151,7 +151,6 @@ def run(kernel: Compiled, line: Array, values: Array, threads: int) -> Array:
     places = np.empty(values.shape, np.int64)
     addresses = [array.ctypes.data for array in (line, values, places)]
     words = words_of_records([SearchRecord(*addresses, line.size, values.size)])
-    kernel.words[0] = 1
     pays = values.size * int(line.size).bit_length() * COST.SEARCH_STEP > COST.NATIVE_SECOND_THREAD
     helpers = threads - 1 if pays else 0
     share(kernel, words, -(-values.size // _LANES), shared_ranges(COST.SEARCH_BLOCK, helpers))

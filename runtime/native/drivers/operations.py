@@ -351,7 +351,7 @@ def loop_code() -> Any:
 @cache
 def can_fold(name: str, dtype: DType, lanes: int) -> bool:
     """Whether the code of a fold into some lanes is compiled, now."""
-    reduction = column_reductions(True, name, dtype)
+    reduction = column_reductions(name, dtype)
     tile, _ = reduction.tiles(ColumnSpace(1, 1, lanes), 1)
     return reduction.compile(tile) is not None and bool(fold_code())
 
@@ -380,7 +380,7 @@ def sorts_as_numpy(dtype: Storage) -> bool:
 def fold_operation(fold: ColumnFold) -> Operation:
     """Return a reduction of outer axes as an operation; its kernel is compiled."""
     space = fold.space
-    reduction = column_reductions(True, fold.name, fold.dtype)
+    reduction = column_reductions(fold.name, fold.dtype)
     tile, ranges = reduction.tiles(ColumnSpace(1, 1, space.lanes), 1)
     kernel, code = reduction.compile(tile), fold_code()
     head = FoldTable(kernel.address, addressof(kernel.context), len(ranges))

@@ -166,16 +166,6 @@ def test_it_is_compiled_meanwhile_once_it_pays(monkeypatch: pytest.MonkeyPatch) 
     assert matmul(x, x, x.dtype, tier, 1)[0, 0] == 64
 
 
-def test_an_evicted_kernel_is_compiled_again() -> None:
-    x = np.ones((64, 64), np.int32)
-    tier = native.Products(now=True)
-    matmul(x, x, x.dtype, tier, 1)
-    for entry in [entry for entry in tier.kernels.values() if entry]:
-        tier.evict(entry[0])
-        assert not tier.kernels
-    assert matmul(x, x, x.dtype, tier, 1)[0, 0] == 64 and tier.kernels
-
-
 def test_where_llvm_fails_numpy_multiplies(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails() -> Any:
         raise RuntimeError("no LLVM")
