@@ -109,17 +109,6 @@ class NativeTier:
         products = _module("array_ops.float_products").float_products(self.now)
         return functools.partial(products.product, multiply, threads)
 
-    def search(
-        self, search: Callable[[Any, Any], Any], side: str, threads: int, /
-    ) -> Callable[[Any, Any], Any]:
-        """Return the search for values in a sorted vector by machine code, as int64.
-
-        It calls `search`, which does the same, as long as there is no machine code, and where that
-        is faster.
-        """
-        searches = _module("array_ops.searches").searches(self.now)
-        return functools.partial(searches.search, search, side, threads)
-
     def accumulation(
         self, accumulate: Callable[[Any], Any], accumulation: Accumulation, /
     ) -> Callable[[Any], Any]:

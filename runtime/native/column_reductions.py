@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import DType, Symbol
+from graphir.runtime.native.array_ops import PaidKernels
 from graphir.runtime.native.assembly import words_of
-from graphir.runtime.native.background import LOCK, submit
+from graphir.runtime.native.background import submit
 from graphir.runtime.native.column_tiles import (
     ColumnTile,
     ColumnTiles,
@@ -27,7 +28,7 @@ from graphir.runtime.native.column_tiles import (
 from graphir.runtime.native.drivers.jobs import Job
 from graphir.runtime.native.drivers.row_phases import PhaseTable, PlacedKernel
 from graphir.runtime.native.instruction_selection import NativeCode
-from graphir.runtime.native.probe import engine, failure_reason
+from graphir.runtime.native.probe import engine
 from graphir.runtime.native.region_writer import Kernel
 from graphir.runtime.native.row_reductions import Reduction
 from graphir.runtime.program.cost_model import COST
@@ -51,24 +52,17 @@ def reduction_kernel(reduction: Reduction, tile: ColumnTile) -> Kernel:
     return Kernel(words_of("\n".join(lines)), ())
 
 
-class ColumnReduction:
-    """The kernels of reductions by one op in one dtype; `why` is the reason if LLVM fails."""
+class ColumnReduction(PaidKernels[ColumnTile, Any]):
+    """The kernels of reductions by one op in one dtype, by tile."""
 
     def __init__(self, name: str, dtype: DType) -> None:
-        self.why = ""
+        super().__init__(now=False)
         self.reduction = reduction_of(name, dtype.storage)
-        self.kernels: dict[ColumnTile, Any] = {}
         self._jobs: dict[tuple[ColumnSpace, int], Job] = {}
 
-    def compile(self, tile: ColumnTile) -> Any:
-        """Return the kernel of a tile; None if LLVM fails."""
-        with LOCK:
-            if tile not in self.kernels and not self.why:
-                try:
-                    self.kernels[tile] = engine().Compiled(reduction_kernel(self.reduction, tile))
-                except Exception as error:  # any failure of LLVM: NumPy is the fallback
-                    self.why = failure_reason(error)
-            return self.kernels.get(tile)
+    def compiled(self, kind: ColumnTile) -> Any:
+        """Return the kernel of a tile."""
+        return engine().Compiled(reduction_kernel(self.reduction, kind))
 
     def tiles(self, space: ColumnSpace, threads: int) -> ColumnTiles:
         """Return the tiles that cover the lanes."""

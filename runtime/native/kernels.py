@@ -6,7 +6,7 @@ An entry calls a kernel on all elements; threads call a kernel on ranges of elem
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -35,7 +35,7 @@ from graphir.runtime.native.emitters import EMITTERS
 from graphir.runtime.native.functions import INLINE
 from graphir.runtime.native.instruction_selection import NativeCode, is_reduced, structure
 from graphir.runtime.native.probe import engine, extensions, failure_reason
-from graphir.runtime.native.region_calls import CopyingEntry, KernelCall, job_of_leaves
+from graphir.runtime.native.region_calls import KernelCall, job_of_leaves
 from graphir.runtime.native.region_writer import (
     Kernel,
     Kind,
@@ -218,18 +218,15 @@ class Kernels:
         reads: Sequence[Symbol],
         writes: Sequence[Symbol],
         values: Sequence[Any],
-        constants: Container[int],
         empty: Callable[..., Any],
-        copies: bool,
     ) -> Callable[..., Any] | None:
-        """Return a function that maps arrays of `reads` to arrays of `writes`.
+        """Return a built-in function that maps arrays of `reads` to arrays of `writes`.
 
         The arrays have the shapes of the step. `values` are the cells with their constants, whose
-        memory must live as long as the function, and with arrays of the strides of views;
-        `constants` are the cells of constants. `empty` makes the memory of large results. The
-        function is built in, unless the kernel reads copies of operands, which it may with
-        `copies`. The answer is None if there is no kernel yet, if threads would have to add up
-        parts of rows, or if NumPy has to compute some rows.
+        memory must live as long as the function, and with arrays of the strides of views. `empty`
+        makes the memory of large results. The answer is None if there is no kernel yet, if the
+        kernel would read copies of operands, if threads would have to add up parts of rows, or if
+        NumPy has to compute some rows.
         """
         if not (self.pays and step.size and self.code.alone):
             return None
@@ -237,45 +234,26 @@ class Kernels:
         if step.threads > 1 and self.price(step) > COST.SECOND_THREAD and not shared:
             return None  # threads that Python starts pay
         arrays, layout = self._read(step, values)
-        if not layout or (layout.copies and not copies):
+        if not (layout and not layout.copies and (kernel := self.kernel(layout.kinds))):
             return None
-        if not (kernel := self.kernel(layout.kinds)):
-            return None
-        inputs, operands_read = [*self.code.inputs.values()], layout.read(arrays)
-        copied = {
-            symbol: own
-            for symbol, array, own in zip(inputs, arrays, operands_read, strict=True)
-            if layout.copies and (own.shape != array.shape or not array.flags.c_contiguous)
-        }
-        both = zip(inputs, operands_read, strict=True)
+        both = zip(self.code.inputs.values(), arrays, strict=True)
         strides = {symbol: x.strides for symbol, x in both if not x.flags.c_contiguous}
         # A read that the kernel does not use goes to the word after the record.
         words = dict.fromkeys(reads, len(layout.record))
         words |= {symbol: i for i, symbol in enumerate(self.code.places)}
-        constant_copies = [symbol for symbol in copied if step.cells[symbol.index] in constants]
-        words |= dict.fromkeys(constant_copies, len(layout.record))
-        call_copies = {symbol: copied[symbol] for symbol in copied.keys() - set(constant_copies)}
         specs = [
             ArraySpec(
                 symbol.graph.concrete_dtype(symbol.dtype).storage,
-                call_copies[symbol].shape if symbol in call_copies else step.operand_shape(symbol),
+                step.operand_shape(symbol),
                 words[symbol],
                 strides.get(symbol),
             )
             for symbol in (*reads, *writes)
         ]
-        record = [*[array.ctypes.data for array in operands_read], *layout.record[len(arrays) :]]
+        record = [*map(_address, arrays), *layout.record[len(arrays) :]]
         long = step.size * self.cost > COST.RELEASED_LOCK
         threads = shared or NOT_SHARED
-        entry = kernel.entry(EntryCall(specs, len(reads), record, step.size, long, threads, empty))
-        if not copied or entry is None:
-            return entry
-        changes = [
-            (i, step.operand_shape(symbol), call_copies[symbol].shape, call_copies[symbol].dtype)
-            for i, symbol in enumerate(reads)
-            if symbol in call_copies
-        ]
-        return CopyingEntry(entry, changes, [copied[symbol] for symbol in constant_copies])
+        return kernel.entry(EntryCall(specs, len(reads), record, step.size, long, threads, empty))
 
     def placed(
         self,

@@ -1,8 +1,8 @@
-"""Calls of a kernel: with copies of operands, and on ranges of elements that threads take."""
+"""Calls of a kernel on ranges of elements that threads take."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from ctypes import c_int64
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -28,30 +28,6 @@ if TYPE_CHECKING:
 
 
 Array = NDArray[Any]
-
-
-@dataclass
-class CopyingEntry:
-    """An entry whose kernel reads copies of some operands, in which several rows are one.
-
-    `changes` have, for each such operand, its number, its shape, the shape to which its copy is
-    broadcast, and its dtype. `constants` are the copies of constants, which the kernel reads.
-    """
-
-    entry: Callable[..., Any]
-    changes: Sequence[tuple[int, tuple[int, ...], tuple[int, ...], np.dtype[Any]]]
-    constants: Sequence[Array]
-
-    def __call__(self, *operands: Any) -> Any:
-        """Return the results of the entry; None for operands of other types."""
-        arrays = [*operands]
-        for i, own, shape, dtype in self.changes:
-            array = operands[i] if i < len(operands) else None
-            if type(array) is not np.ndarray or array.shape != own or array.dtype is not dtype:
-                return None
-            arrays[i] = np.empty(shape, dtype)
-            arrays[i][...] = array
-        return self.entry(*arrays)
 
 
 @dataclass

@@ -143,12 +143,6 @@ class CostModel:
     NUMPY_TERM: Rate = 0.05
     """Nanoseconds per term of a small product of floats by BLAS: calls, products."""
 
-    SEARCH_STEP: Rate = 0.6
-    """Nanoseconds per step and value of a search in machine code: kernels, searches."""
-
-    SEARCHED: Elements = 1024
-    """The fewest values of a search that may become machine code: kernels, searches."""
-
     BLAS_TERM: Rate = 0.005
     """Nanoseconds per multiplication in a product by BLAS on one core, and per byte of an element:
     whole_programs, attention."""
@@ -249,9 +243,6 @@ class CostModel:
 
     ROW_START: Rate = 40
     """Elements that take as long as the start of a row in NumPy's loops: updates, heat_3d."""
-
-    SEARCH_BLOCK: Elements = 128
-    """The vectors of values that a thread takes at once in a search: kernels, searches."""
 
     # -- threads
 

@@ -434,7 +434,7 @@ class ProductKind(NamedTuple):
     unsigned: bool
 
 
-class Products(PaidKernels[ProductKind, ProductCode]):
+class Products(PaidKernels[ProductKind, tuple[Any, ProductCode]]):
     """The integer products of a process by machine code; None stands for products by BLAS."""
 
     def __init__(self, now: bool) -> None:

@@ -253,8 +253,7 @@ def _operation(kernel: Any) -> Operation:
 
 def _accumulates(accumulation: Accumulation) -> bool:
     """Whether the kernel of an accumulation is compiled, now."""
-    accumulations(False).compile(kind_of(accumulation))
-    return kind_of(accumulation) in accumulations(False).kernels
+    return accumulations(False).compile(kind_of(accumulation)) is not None
 
 
 def _sort_operation(sort: RowSort) -> Operation:
@@ -285,9 +284,9 @@ def _matrices_code() -> Any:
 
 def _product_operation(product: Product) -> Operation:
     """Return a product as a job of threads, or as a call of the inner loop of np.matmul."""
-    entry = _shared_products().kernels.get(_kind(product)) if product.threads > 1 else None
-    if entry:
-        return job_operation(entry[1])
+    job = _shared_products().kernels.get(_kind(product)) if product.threads > 1 else None
+    if job:
+        return job_operation(job)
     loop, *words = _loop_call(product)
     counts, strides = (np.array(numbers, np.int64) for numbers in words)
     arguments = counts.ctypes.data, strides.ctypes.data, loop.data
