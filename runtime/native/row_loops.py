@@ -179,12 +179,10 @@ def rows(first: int, reductions: Sequence[Reduction], block: int, side: int) -> 
     """
     places = first + len(reductions)
     names = {"args": ARGS, "places": places, "words": places + 1, "P": f"<{places} x i64>"}
-    several = [reduction.extreme for reduction in reductions if reduction.is_place]
-    for reduction in {
-        reduction.function: reduction for reduction in (*several, *reductions)
-    }.values():
+    for reduction in {reduction.function: reduction for reduction in reductions}.values():
         long = "$(icmp ugt i64 %upper, 128)" if reduction.is_sum else "false"
-        yield _halves(reduction.function, "ptr %x", long, reduction.leaf(), [reduction])
+        leaf = "\n".join(reduction.leaf())
+        yield _halves(reduction.function, "ptr %x", long, leaf, [reduction])
     long = f"$(icmp ugt i64 %n, {block})" if reductions else "false"
     yield _halves("tree", ARGS, long, _BODY, reductions)
     yield _ADDRESS.format(**names)
@@ -276,7 +274,8 @@ def body_of_several(
     sums = [(k, reduction) for k, reduction in both if reduction.is_sum]
     yield "br i1 $(icmp ult i64 %n, 8), label %one, label %eight\neight:"
     yield "%i8 = phi i64 [ 0, %entry ], [ %next8, %last8 ]"
-    yield from _phis(both, lanes, "%a", "%y", "entry", "last8")
+    for k, reduction in both:
+        yield from reduction.phis(f"%a{k}p", f"%y{k}p", lanes, "entry", "last8")
     yield "%offset8 = call i64 @llvm.umin(i64 %i8, i64 $(sub i64 %n, 8))"
     yield from ("%at8 = add i64 %begin, %offset8", *eights.lines, "br label %last8\nlast8:")
     yield "%next8 = add i64 %i8, 8"
@@ -295,7 +294,8 @@ def body_of_several(
     yield from _rest(sums, eights.names)
     yield "one:"
     yield "%i1 = phi i64 [ 0, %entry ], [ %next1, %last1 ]"
-    yield from _phis(both, side, "%t", "%u", "entry", "last1")
+    for k, reduction in both:
+        yield from reduction.phis(f"%t{k}p", f"%u{k}p", side, "entry", "last1")
     yield "br i1 $(icmp ult i64 %i1, %n), label %more, label %ones\nmore:"
     yield from ("%at1 = add i64 %begin, %i1", *ones.lines, "br label %last1\nlast1:")
     for k, reduction in both:
@@ -341,21 +341,6 @@ def _rest(sums: Sequence[tuple[int, Reduction]], names: Sequence[str]) -> Iterat
             element = f"$(shufflevector {vectors}, <{side} x i32> <{places}>)"
             yield f"%f{k}p{number} = {reduction.join(total, element, side)}"
         yield f"br label {f'%add{number + 1}' if number < 7 else '%exit'}"
-
-
-def _phis(
-    reductions: Sequence[tuple[int, Reduction]],
-    lanes: int,
-    state: str,
-    following: str,
-    entry: str,
-    last: str,
-) -> Iterator[str]:
-    """Yield the registers of a loop at the start of its block."""
-    for k, reduction in reductions:
-        for p, (kind, start) in enumerate(reduction.registers(lanes)):
-            sources = f"[ {start}, %{entry} ], [ {following}{k}p{p}, %{last} ]"
-            yield f"{state}{k}p{p} = phi {kind} {sources}"
 
 
 def _halves(
