@@ -64,9 +64,6 @@ exit:
 """The leaf of a sum: one of NumPy's leaves, or two side by side. A leaf is added in eight lanes;
 then the lanes are added in pairs, and then the remaining elements one by one."""
 
-_LANES, _FEW_LANES = 64, 2
-"""The lanes of vectors of contiguous elements; and those that have one element each, of fewer."""
-
 PLACES = {"argmax": "max", "argmin": "min"}
 """The reductions to places, and those that find the elements there."""
 
@@ -198,42 +195,11 @@ class Reduction(NamedTuple):
         prefix, suffix = {"f": ("", "imum"), "i": ("s", ""), "u": ("u", "")}[self.dtype.kind]
         return f"{prefix}{name}{suffix}"
 
-    def leaf(self) -> Iterator[str]:
-        """Yield the code of `function` for at most a block of elements.
-
-        The last vector may overlap the one before it. Elements that fill no vector come one by one.
-        """
-        if self.is_sum:
-            add, zero = _adding(self.kind)
-            pairs = "\n".join(_pairs(self.kind, add))
-            yield _EIGHTS.format(T=self.kind, add=add, zero=zero, pairs=pairs)
-            return
-        vector = self.kinds(_LANES)
-        yield f"br i1 $(icmp ult i64 %n, {_LANES}), label %few, label %vector\nvector:"
-        yield "%i = phi i64 [ 0, %leaf ], [ %i1, %vector ]"
-        yield from self.phis("%r", "%s", _LANES, "leaf", "vector")
-        yield f"%at = call i64 @llvm.umin(i64 %i, i64 $(sub i64 %n, {_LANES}))"
-        address = f"$(getelementptr {self.kind}, ptr %x, i64 %at)"
-        yield f"%y = load {vector}, ptr {address}, align 1"
-        yield from self.step("%s", "%r", "%y", "%at", _LANES)
-        yield f"%i1 = add i64 %i, {_LANES}"
-        yield "br i1 $(icmp ult i64 %i1, %n), label %vector, label %whole\nwhole:"
-        yield from self.across_lanes("%v", "%s", _LANES, 1)
-        yield "br label %exit\nfew:"
-        yield "%k = phi i64 [ 0, %leaf ], [ %k1, %one ]"
-        yield from self.phis("%t", "%u", _FEW_LANES, "leaf", "one")
-        yield "br i1 $(icmp ult i64 %k, %n), label %one, label %ones\none:"
-        element = f"$(load {self.kind}, ptr $(getelementptr {self.kind}, ptr %x, i64 %k), align 1)"
-        yield f"%z = insertelement <1 x {self.kind}> poison, {self.kind} {element}, i64 0"
-        both, mask = f"<1 x {self.kind}>", f"<{_FEW_LANES} x i32> zeroinitializer"
-        yield f"%zs = shufflevector {both} %z, {both} poison, {mask}"
-        yield from self.step("%u", "%t", "%zs", "%k", _FEW_LANES)
-        yield "%k1 = add i64 %k, 1\nbr label %few\nones:"
-        yield from self.across_lanes("%w", "%t", _FEW_LANES, 1)
-        yield "br label %exit\nexit:"
-        for p, kind in enumerate(self.results(1)):
-            yield f"%e{p} = phi {kind} [ %v{p}, %whole ], [ %w{p}, %ones ]"
-        yield from self.puts(0, "%e", 1)
+    def leaf_of_sum(self) -> str:
+        """Return the code of a sum for at most a block of elements."""
+        add, zero = _adding(self.kind)
+        pairs = "\n".join(_pairs(self.kind, add))
+        return _EIGHTS.format(T=self.kind, add=add, zero=zero, pairs=pairs)
 
     def joins(self, at: int, side: int) -> Iterator[str]:
         """Yield the code that combines the results of two halves of a row, or of rows side by side.
@@ -248,15 +214,15 @@ class Reduction(NamedTuple):
         yield f"  put {kind} $({self.join(x, y, side)}), %sums[{at}]"
 
     def _join_of_places(self, at: int, side: int) -> Iterator[str]:
-        x, y, of = f"%x{at}p", f"%y{at}p", self.keys
+        x, y, of = f"%left{at}p", f"%right{at}p", self.keys
         kinds = of.kinds(side), "i64" if side == 1 else f"<{side} x i64>"
         words = at, at + side
         for half, name in (("%sums", x), ("%right", y)):
             for p, (kind, word) in enumerate(zip(kinds, words, strict=True)):
                 yield f"  {name}{p} = get {kind}, {half}[{word}]"
-        yield from of._first_of(f"%z{at}p", x, y, kinds)
+        yield from of._first_of(f"%best{at}p", x, y, kinds)
         for p, (kind, word) in enumerate(zip(kinds, words, strict=True)):
-            yield f"  put {kind} %z{at}p{p}, %sums[{word}]"
+            yield f"  put {kind} %best{at}p{p}, %sums[{word}]"
 
     def _is_better(self, x: str, y: str, kind: str) -> str:
         """Return the condition on which `argmax` or `argmin` prefers the key `y`."""
