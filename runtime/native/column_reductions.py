@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cache
+from itertools import accumulate
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,7 +19,6 @@ from graphir.runtime.native.column_tiles import (
     ColumnTile,
     ColumnTiles,
     Steps,
-    parts_of,
     reduction_of,
     steps_of,
     tile_job,
@@ -31,10 +31,10 @@ from graphir.runtime.native.instruction_selection import NativeCode
 from graphir.runtime.native.probe import engine
 from graphir.runtime.native.region_writer import Kernel
 from graphir.runtime.native.row_reductions import Reduction
-from graphir.runtime.program.cost_model import COST
+from graphir.runtime.program.cost_model import COST, LINE
 from graphir.runtime.program.memory import lookup
 from graphir.runtime.program.rows import ColumnSpace, Fold, finish_columns, neutral
-from graphir.runtime.program.tier import RangeCall, RowKernel, RowOperand
+from graphir.runtime.program.tier import RowKernel, RowOperand
 
 Array: TypeAlias = NDArray[Any]
 
@@ -99,14 +99,11 @@ class ColumnReduction(PaidKernels[ColumnTile, Any]):
 
         return lookup(self._jobs, (space, threads), bind, COST.KEPT_PLANS)
 
-    def words(self, space: ColumnSpace, first: int, end: int, lanes: int = 0) -> list[int]:
-        """Return the record of a kernel for some lanes, without addresses.
-
-        A row of the results has `lanes` lanes, or those of the space.
-        """
+    def words(self, space: ColumnSpace, first: int, end: int) -> list[int]:
+        """Return the record of a kernel for some lanes, without addresses."""
         size = self.reduction.dtype.itemsize
         row = space.lanes * size
-        return [first, end - first, space.rows, row, space.rows * row, size, (lanes * size) or row]
+        return [first, end - first, space.rows, row, space.rows * row, size, row]
 
 
 @cache
@@ -137,51 +134,46 @@ def columns_together(
     code: NativeCode,
     shape: tuple[int, ...],
     space: ColumnSpace,
-    outs: Sequence[Array],
-    sums: Sequence[Array],
+    arrays: Sequence[Array],
     threads: int,
-) -> Sequence[RangeCall] | None:
-    """Return the calls that compute rows of a region and reduce them into `sums`.
+) -> Job | None:
+    """Return the computation of the rows of a region, and their reductions.
 
-    Threads take different leading elements. The rows of a block lie in scratch memory, except those
-    of operands and results. The answer is None if LLVM fails, and if the lanes of an operand of a
-    reduction are no neighbours.
+    `arrays` are the operands and results of the region. The memories are theirs, and those of the
+    results of the reductions. Threads take different leading elements. The rows of a block lie in
+    scratch memory, except those of operands and results. The answer is None if LLVM fails, and if
+    the lanes of an operand of a reduction are no neighbours.
     """
-    count = space.lead * space.rows
-    arrays = [*region.arrays, *outs]
+    count, places = space.lead * space.rows, len(arrays)
     sizes = [code.dtypes[register].itemsize * space.lanes for register in code.buffered]
     block_rows = max(1, COST.COLUMN_BLOCK // max(1, sum(sizes)))
-    places = len(arrays) + len(sizes)
-    record = [*[array.ctypes.data for array in arrays], *[0] * len(sizes), *region.record[places:]]
-    inner = [RowOperand(len(arrays) + k, k, 0, size) for k, size in enumerate(sizes)]
-    kernels = [RowKernel(region, record, inner, region.size // count, count)]
-    scratch = dict(zip(code.buffered, inner, strict=True))
-    lies = dict(
-        zip([*code.inputs, *map(code.bases.__getitem__, code.outs.values())], arrays, strict=True)
-    )
-    for (symbol, register), result in zip(code.rows, sums, strict=True):
+    inner = places + len(code.rows)
+    outer = [RowOperand(place, place) for place in range(places)]
+    buffers = [RowOperand(places + k, inner + k, 0, size) for k, size in enumerate(sizes)]
+    operands = [*outer, *buffers]
+    kernels = [RowKernel(region, region.record, operands, region.size // count, count)]
+    scratch = dict(zip(code.buffered, buffers, strict=True))
+    bases = [*code.inputs, *map(code.bases.__getitem__, code.outs.values())]
+    for number, (symbol, register) in enumerate(code.rows, places):
         reduction = column_reductions(symbol.op.name, symbol.dtype)
         tile, ranges = reduction.tiles(ColumnSpace(1, count, space.lanes), 1)
-        kernel, x, size = reduction.compile(tile), 0, result.itemsize
+        kernel, size = reduction.compile(tile), reduction.reduction.dtype.itemsize
         steps = Steps(size, space.lanes * size, space.rows * space.lanes * size)
-        if register not in scratch:
-            array = lies.get(code.bases[register])
-            its_steps = None if array is None else steps_of(array, shape, space)
-            if array is None or its_steps is None or its_steps.lane != size:
+        operand = scratch.get(register)
+        if operand is None:
+            if code.bases[register] not in bases:
                 return None
-            x, steps = array.ctypes.data, its_steps
-        if kernel is None:
+            place = bases.index(code.bases[register])
+            operand, steps = outer[place], steps_of(arrays[place], shape, space)
+        if kernel is None or steps is None or steps.lane != size:
             return None
-        operands = [scratch[register]._replace(place=0)] if register in scratch else []
         for first, end in ranges:
-            words = reduction.words(space, first, end, result.strides[0] // size)
-            words[3:5] = steps.row, steps.lead
-            words = [x, result.ctypes.data, *words]
+            words = [0, 0, *reduction.words(space, first, end)]
+            words[5:7] = steps.row, steps.lead
             fold = PlacedKernel(kernel, words, (), (), count)
-            kernels.append(RowKernel(fold, words, operands, 1, count))
-    table, calls = PhaseTable(kernels, block_rows), list[RangeCall]()
-    for first, end in parts_of(space, 1, threads):
-        buffers = [np.empty(block_rows * size, np.uint8) for size in sizes]
-        call = table.call([buffer.ctypes.data for buffer in buffers], (arrays, buffers))
-        calls.append(call._replace(first=first, end=end))
-    return calls
+            both = [operand._replace(place=0), RowOperand(1, number)]
+            kernels.append(RowKernel(fold, words, both, 1, count))
+    ends = [0, *accumulate(-(-block_rows * size // LINE) * LINE for size in sizes)]
+    block = -(-space.lead // threads) * space.rows
+    table = PhaseTable(kernels, block_rows)
+    return table.job(dict(enumerate(ends[:-1], inner)), ends[-1], count, block, threads)

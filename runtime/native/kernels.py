@@ -27,7 +27,7 @@ from graphir.runtime.native.column_tiles import (
     tile_job,
     tiles_of,
 )
-from graphir.runtime.native.drivers.jobs import Job, share_calls
+from graphir.runtime.native.drivers.jobs import Job
 from graphir.runtime.native.drivers.records import NOT_SHARED, SharedRanges
 from graphir.runtime.native.drivers.row_phases import PhaseTable, PlacedKernel
 from graphir.runtime.native.drivers.thread_pool import shared_ranges
@@ -320,22 +320,12 @@ class Kernels:
         if not self.pays:
             return False
         arrays = [*self._inputs(step, values, copies=True), *outs]
-        if self._is_inline:
-            key = space, threads, tuple([(x.shape, x.strides) for x in arrays])
-            bind = partial(self._columns_job, step, space, arrays, sums, threads)
-            if job := lookup(self.jobs, key, bind, COST.KEPT_PLANS):
-                job.run([_address(x) for x in (*arrays, *sums)])
-                return True
-        arrays, layout = self._read(step, values, copies=True)
-        # With fewer leading elements than threads, threads compute blocks, and reduce in turn.
-        if not layout or layout.copies or space.lead < threads:
-            return False
-        if not (kernel := self.kernel(layout.kinds)):
-            return False
-        placed = PlacedKernel(kernel, layout.record, (), arrays, step.size)
-        together = columns_together(placed, self.code, step.shape, space, outs, sums, threads)
-        share_calls(together or (), threads)
-        return together is not None
+        key = space, threads, tuple([(x.shape, x.strides) for x in arrays])
+        bind = partial(self._columns_job, step, space, arrays, sums, threads)
+        job = lookup(self.jobs, key, bind, COST.KEPT_PLANS)
+        if job:
+            job.run([_address(x) for x in (*arrays, *sums)])
+        return job is not None
 
     def column_job(
         self, step: RegionStep, space: ColumnSpace, values: Sequence[Any]
@@ -345,7 +335,7 @@ class Kernels:
         Values that are None have C order, as results have. The results of reductions have their
         first values. The answer is None if there is no kernel for these operands yet.
         """
-        if not (self.pays and self._is_inline):
+        if not self.pays:
             return None
         outs = [np.empty(step.shape, dtype) for _, dtype in step.writes]
         arrays = [*self._inputs(step, values, copies=False), *outs]
@@ -393,6 +383,8 @@ class Kernels:
         threads: int,
     ) -> Job | None:
         """Return the calls of the kernel for arrays of some strides; None without a kernel."""
+        if not self._is_inline:
+            return self._columns_together(step, space, arrays, threads)
         steps = [steps_of(x, step.shape, space) for x in arrays]
         kinds = kinds_of(steps, [x.itemsize for x in arrays])
         if kinds is None:
@@ -407,6 +399,19 @@ class Kernels:
             space, [step_sizes for step_sizes in steps if step_sizes], sums, ranges
         )
         return tile_job(kernel, records, len(arrays) + len(sums), space, threads)
+
+    def _columns_together(
+        self, step: RegionStep, space: ColumnSpace, arrays: Sequence[Array], threads: int
+    ) -> Job | None:
+        """Return the kernel and the reductions on blocks of rows; None without a kernel."""
+        layout = self._layout(step, arrays[: len(self.code.inputs)], copies=True)
+        # With fewer leading elements than threads, threads compute blocks, and reduce in turn.
+        if not layout or layout.copies or space.lead < threads:
+            return None
+        if not (kernel := self.kernel(layout.kinds)):
+            return None
+        placed = PlacedKernel(kernel, layout.record, (), (), step.size)
+        return columns_together(placed, self.code, step.shape, space, arrays, threads)
 
     @lazy
     def _is_inline(self) -> bool:
@@ -432,11 +437,21 @@ class Kernels:
         copies: bool = False,
         results: tuple[StridedOperand, ...] = (),
     ) -> tuple[list[Array], StrideLayout | None]:
-        """Return the aligned inputs of the region, and their layout, or None for the layout.
+        """Return the aligned inputs of the region, and their layout, or None for the layout."""
+        arrays = self._inputs(step, values, copies)
+        return arrays, self._layout(step, arrays, copies, results)
+
+    def _layout(
+        self,
+        step: AnyStep,
+        arrays: Sequence[Array],
+        copies: bool,
+        results: tuple[StridedOperand, ...] = (),
+    ) -> StrideLayout | None:
+        """Return the layout of aligned inputs; None if there is none.
 
         The results have C order, unless `results` are their layouts.
         """
-        arrays = self._inputs(step, values, copies)
         operands = tuple([(array.shape, array.strides, array.itemsize) for array in arrays])
         price = step.price + (0 if copies else COST.PYTHON_STEP)
         short = max(1, int(min(price, COST.COPIED_INPUTS) / self.row))
@@ -446,7 +461,7 @@ class Kernels:
             short_rows = stride_layout(*space, step.size, results)
             if short_rows and rows_side_by_side(self.code, short_rows.kinds):
                 layout = short_rows
-        return arrays, layout
+        return layout
 
     def _inputs(self, step: AnyStep, values: Sequence[Any], copies: bool) -> list[Array]:
         """Return the aligned inputs of the region.

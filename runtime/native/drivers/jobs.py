@@ -35,7 +35,6 @@ from graphir.runtime.native.drivers.thread_pool import shared_ranges, thread_poo
 from graphir.runtime.native.probe import compiled_code
 from graphir.runtime.program.blocks import Range
 from graphir.runtime.program.cost_model import LINE, PAGE
-from graphir.runtime.program.tier import RangeCall
 
 SCRATCH, OWN = -2, -1
 """The numbers, among those of memories, of the scratch memory of a job, and of its own records."""
@@ -156,16 +155,6 @@ class JobCall(WordRecord):
 @cache
 def _calls() -> Driver:
     return driver("drivers/calls.ll", "calls", CallsRecord, JobCall)
-
-
-def share_calls(calls: Sequence[RangeCall], threads: int) -> None:
-    """Make calls in any order, on several threads."""
-    table = words_of_records(
-        JobCall(kernel.address, words.ctypes.data, addressof(kernel.context), first, end)
-        for kernel, words, first, end, _ in calls
-    )
-    own = words_of_records([CallsRecord(calls=table.ctypes.data, scratch=0, scratch_word=-1)])
-    share(_calls(), own, len(calls), shared_ranges(1, threads - 1))
 
 
 def job_of_calls(
