@@ -27,34 +27,18 @@ if TYPE_CHECKING:
     from graphir.runtime.program.program import Program
     from graphir.runtime.program.rows import ColumnSpace
 
-PROCESSORS: dict[str, tuple[str, ...]] = {
-    "x86-64": (),
-    "haswell": ("sse4.1", "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "popcnt"),
-}
-"""Older processors as compilation targets, with the extensions that LLVM assumes for each.
-
-The list is closed, because LLVM aborts the process on an unknown processor name.
-"""
-
 
 def tier(mode: Mode) -> tuple[NativeTier | None, str]:
     """Return the compiler of regions for a mode; or None and the reason for NumPy alone.
 
     In the environment, GRAPHIR_NATIVE=0 switches the tier off, and GRAPHIR_NATIVE=1 compiles at
-    once. GRAPHIR_NATIVE_CPU names a processor of PROCESSORS as the compilation target. Raises
-    ExecutionError for other values of the mode or of these variables.
+    once. Raises ExecutionError for other values of the mode or of this variable.
     """
     if mode not in ("auto", "now", "off"):
         raise ExecutionError('native is "auto", "now" or "off"', got=f"{mode!r}")
     setting = os.environ.get("GRAPHIR_NATIVE", "")
     if setting not in ("", "0", "1"):
         raise ExecutionError('GRAPHIR_NATIVE in the environment is "0" or "1"', got=f"{setting!r}")
-    cpu_name = os.environ.get("GRAPHIR_NATIVE_CPU", "")
-    if cpu_name and cpu_name not in PROCESSORS:
-        cpu_names = " or ".join(f'"{name}"' for name in PROCESSORS)
-        raise ExecutionError(
-            f"GRAPHIR_NATIVE_CPU in the environment is {cpu_names}", got=f"{cpu_name!r}"
-        )
     if mode == "off" or setting == "0":
         return None, 'native="off"' if mode == "off" else "GRAPHIR_NATIVE=0"
     if not is_installed():

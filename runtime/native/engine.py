@@ -6,7 +6,6 @@ The caller must hold background.LOCK, unless a docstring says otherwise.
 from __future__ import annotations
 
 import ctypes
-import os
 import platform
 from collections.abc import Callable
 from functools import cache, lru_cache
@@ -14,7 +13,6 @@ from importlib import import_module
 from itertools import count
 from typing import Any, NamedTuple
 
-from graphir.runtime.native import PROCESSORS
 from graphir.runtime.native import disk_cache as disk
 from graphir.runtime.native.abi.entry import EntryCall, built_in
 from graphir.runtime.native.background import locks
@@ -56,19 +54,10 @@ class Processor(NamedTuple):
         return {flag[1:] for flag in self.flags.split(",") if flag.startswith("+")}
 
 
-def processor() -> Processor:
-    """Return the processor that GRAPHIR_NATIVE_CPU names, or else the processor of this machine."""
-    return _processor(os.environ.get("GRAPHIR_NATIVE_CPU", ""))
-
-
 @cache
-def _processor(name: str) -> Processor:
-    host = llvm.get_host_cpu_features()
-    if not name:
-        return Processor(llvm.get_host_cpu_name(), host.flatten())
-    if missing := [feature for feature in PROCESSORS[name] if not host.get(feature)]:
-        raise RuntimeError(f"this processor is no {name}: it has no {', '.join(missing)}")
-    return Processor(name, ",".join(f"+{feature}" for feature in PROCESSORS[name]))
+def processor() -> Processor:
+    """Return the processor of this machine."""
+    return Processor(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
 
 
 @cache

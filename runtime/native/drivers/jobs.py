@@ -60,22 +60,6 @@ def driver(file: str, name: str, *records: type[Structure]) -> Driver:
     return Driver(code.address, (c_void_p * 1)(), function, code)
 
 
-def share(kernel: CallableCode, records: Words, size: int, shared: SharedRanges) -> None:
-    """Run a kernel on all elements below `size`, in ranges, on several threads.
-
-    `records` is the record that all threads read, or a matrix whose rows are those of the threads.
-    """
-    pool, words = thread_pool(), _head(kernel, records, size, shared).copy()
-    words[RECORDS] = records.ctypes.data
-    pool.share(words.ctypes.data, shared.helpers, pool.address)
-
-
-def _head(kernel: CallableCode, records: Words, size: int, shared: SharedRanges) -> Words:
-    """Return the head of a job and its parts, without the address of the records."""
-    step = records.strides[0] // records.itemsize if records.ndim > 1 else 0
-    return job_words(kernel.address, addressof(kernel.context), size, shared, step)
-
-
 class Job:
     """Work that several threads share, for memory that differs by run.
 
@@ -95,7 +79,9 @@ class Job:
         more: Sequence[int] | Words = (),
         alive: Any = None,
     ) -> None:
-        head = _head(kernel, records, size, shared)
+        step = records.strides[0] // records.itemsize if records.ndim > 1 else 0
+        context = addressof(kernel.context)
+        head = job_words(kernel.address, context, size, shared, step)
         self.words = np.concatenate([head, records.ravel(), np.asarray(more, np.int64)])
         self.words[RECORDS] = 8 * len(head)
         self.shared, self.scratch, self.alive = shared, scratch, (kernel, alive)

@@ -19,7 +19,6 @@ from hypothesis import given, note, settings
 
 from graphir import DType, Graph, Symbol, ops
 from graphir.runtime import Program, interpret
-from graphir.runtime.native.drivers.jobs import share
 from graphir.runtime.native.region_calls import KernelCall
 from tests.support.evaluator import agree, same
 from tests.support.layouts import LAYOUTS
@@ -368,16 +367,14 @@ def test_threads_take_ranges_from_a_counter(threads: int, axis: int | None) -> N
     graph = graph_of(make, (DType.float32, ("m", "n")), (DType.float32, ("n",)))
     x, y = values(DType.float32, 1500 * 1003).reshape(1500, 1003), values(DType.float32, 1003, 1)
     program = Program(graph, threads=threads, native="now")
-    takers: list[Any] = []
-    with patch(
-        "graphir.runtime.native.region_calls.share", lambda *a: takers.append(a) or share(*a)
-    ):
+    share = KernelCall._share
+    with patch.object(KernelCall, "_share", autospec=True, side_effect=share) as takers:
         for _ in range(3):
             both = [
                 z if isinstance(z, tuple) else (z,) for z in (program(x, y), interpret(graph, x, y))
             ]
             assert all(map(same, *both))
-    assert bool(takers) == (axis != 0)
+    assert takers.called == (axis != 0)
 
 
 @pytest.mark.usefixtures("_step_by_step")
