@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from graphir import Symbol
-    from graphir.runtime.native.column_reductions import ColumnReduction
     from graphir.runtime.native.drivers.jobs import Job
     from graphir.runtime.native.kernels import Kernels
     from graphir.runtime.native.scalar_loops.scalar_loop import ScalarLoop
@@ -28,34 +27,18 @@ if TYPE_CHECKING:
     from graphir.runtime.program.program import Program
     from graphir.runtime.program.rows import ColumnSpace
 
-PROCESSORS: dict[str, tuple[str, ...]] = {
-    "x86-64": (),
-    "haswell": ("sse4.1", "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "popcnt"),
-}
-"""Older processors as compilation targets, with the extensions that LLVM assumes for each.
-
-The list is closed, because LLVM aborts the process on an unknown processor name.
-"""
-
 
 def tier(mode: Mode) -> tuple[NativeTier | None, str]:
     """Return the compiler of regions for a mode; or None and the reason for NumPy alone.
 
     In the environment, GRAPHIR_NATIVE=0 switches the tier off, and GRAPHIR_NATIVE=1 compiles at
-    once. GRAPHIR_NATIVE_CPU names a processor of PROCESSORS as the compilation target. Raises
-    ExecutionError for other values of the mode or of these variables.
+    once. Raises ExecutionError for other values of the mode or of this variable.
     """
     if mode not in ("auto", "now", "off"):
         raise ExecutionError('native is "auto", "now" or "off"', got=f"{mode!r}")
     setting = os.environ.get("GRAPHIR_NATIVE", "")
     if setting not in ("", "0", "1"):
         raise ExecutionError('GRAPHIR_NATIVE in the environment is "0" or "1"', got=f"{setting!r}")
-    cpu_name = os.environ.get("GRAPHIR_NATIVE_CPU", "")
-    if cpu_name and cpu_name not in PROCESSORS:
-        cpu_names = " or ".join(f'"{name}"' for name in PROCESSORS)
-        raise ExecutionError(
-            f"GRAPHIR_NATIVE_CPU in the environment is {cpu_names}", got=f"{cpu_name!r}"
-        )
     if mode == "off" or setting == "0":
         return None, 'native="off"' if mode == "off" else "GRAPHIR_NATIVE=0"
     if not is_installed():
@@ -74,7 +57,6 @@ class NativeTier:
         self,
         region: Region,
         materialized: Collection[int],
-        on_eviction: Callable[[], Callable[[], None] | None],
         shared: dict[Any, Any],
         /,
     ) -> Kernels:
@@ -82,10 +64,9 @@ class NativeTier:
 
         The regions of a program share what they keep in `shared`.
 
-        `materialized` are the indices of symbols whose values lie in memory. `on_eviction` is a
-        weak reference to the function that the tier calls when it evicts a kernel of the region.
+        `materialized` are the indices of symbols whose values lie in memory.
         """
-        kernels = _LazyKernels(region, materialized, on_eviction, shared, self.now)
+        kernels = _LazyKernels(region, materialized, shared, self.now)
         return cast("Kernels", kernels)
 
     def loop(self, symbol: Symbol, program: Program, /) -> ScalarLoop:
@@ -111,17 +92,6 @@ class NativeTier:
         """
         products = _module("array_ops.float_products").float_products(self.now)
         return functools.partial(products.product, multiply, threads)
-
-    def search(
-        self, search: Callable[[Any, Any], Any], side: str, threads: int, /
-    ) -> Callable[[Any, Any], Any]:
-        """Return the search for values in a sorted vector by machine code, as int64.
-
-        It calls `search`, which does the same, as long as there is no machine code, and where that
-        is faster.
-        """
-        searches = _module("array_ops.searches").searches(self.now)
-        return functools.partial(searches.search, search, side, threads)
 
     def accumulation(
         self, accumulate: Callable[[Any], Any], accumulation: Accumulation, /
@@ -175,17 +145,18 @@ class NativeTier:
         """Return a reduction of outer axes by machine code, on at most some threads.
 
         `space` is that of its operand and `shape` the shape of its result. It calls `reduce`, which
-        does the same, as long as there is no machine code, and where that is faster.
+        does the same, as long as there is no machine code, and for arrays that are not contiguous.
         """
 
         def compute(x: Any) -> Any:
-            if not self.now and self._column_time < COST.COMPILE_COST:
-                start = perf_counter_ns()
-                result = reduce(x)
-                self._column_time += perf_counter_ns() - start
-                return result
-            reduction = self._column_reduction(symbol)
-            return reduction.reduce(reduce, symbol, space, shape, threads, x)
+            # Windows, whose elements overlap, come as they lie.
+            is_plain = x.flags.c_contiguous and x.flags.aligned
+            if is_plain and (job := self.column_job(symbol, space, threads)):
+                return _module("column_reductions").reduced(job, symbol, space, shape, x)
+            start = perf_counter_ns()
+            result = reduce(x)
+            self._column_time += perf_counter_ns() - start
+            return result
 
         return compute
 
@@ -195,11 +166,10 @@ class NativeTier:
         The memories are the operand and the result, which has its first values. The answer is None
         if there is no machine code, or not yet.
         """
-        return self._column_reduction(symbol).ready_job(space, threads)
-
-    def _column_reduction(self, symbol: Symbol) -> ColumnReduction:
-        reductions = _module("column_reductions")
-        return reductions.column_reductions(self.now, symbol.op.name, symbol.dtype)
+        if not self.pays(self._column_time):
+            return None
+        reductions = _module("column_reductions").column_reductions(symbol.op.name, symbol.dtype)
+        return reductions.job(space, threads, self.now)
 
 
 class _LazyKernels:
@@ -213,11 +183,10 @@ class _LazyKernels:
         self,
         region: Region,
         materialized: Collection[int],
-        on_eviction: Callable[[], Callable[[], None] | None],
         shared: dict[Any, Any],
         now: bool,
     ) -> None:
-        self._args = region, materialized, on_eviction, shared, now
+        self._args = region, materialized, shared, now
         self._time = 0.0
         self._program_time: list[float] = shared.setdefault("time", [0.0])
         self._now = now

@@ -245,9 +245,7 @@ class ColumnWriter(ModuleWriter):
         text.width = self.tile.lanes
         self.same = self._constants()
         tile_kernel(self.tile, len(self.places), reductions, text.lines, self._values)
-        marked = "entry:\n  put i64 1, %context[-1]"
-        lines = "\n".join(text.lines).replace("entry:", marked, 1)
-        return Kernel(words_of(lines), tuple(text.context))
+        return Kernel(words_of("\n".join(text.lines)), tuple(text.context))
 
     def _values(self, vector: str) -> Sequence[str]:
         """Write the values of a vector of a row, and return those that are reduced."""

@@ -175,18 +175,15 @@ class LlvmValue(NDArrayOperatorsMixin):
         )
         return first, second
 
-    def in_parts(self, width: int, emit: Callable[..., LlvmValue], *others: LlvmValue) -> LlvmValue:
+    def in_parts(self, width: int, emit: UnaryEmitter) -> LlvmValue:
         """Emit a function on `width` lanes at a time, whose values fit the registers."""
-        code, operands = self.code, (self, *others)
+        code = self.code
         if code.width <= width:
-            return emit(*operands)
+            return emit(self)
         narrow, results = code.narrowed(width), list[LlvmValue]()
         for k in range(0, code.width, width):
-            lanes = range(k, k + width)
-            parts = [
-                code.shuffled(operand.type, operand.name, "poison", lanes) for operand in operands
-            ]
-            results.append(emit(*[LlvmValue(narrow, part, self.dtype) for part in parts]))
+            part = code.shuffled(self.type, self.name, "poison", range(k, k + width))
+            results.append(emit(LlvmValue(narrow, part, self.dtype)))
         first = results[0]
         vector = code.concatenate(first.type, [result.name for result in results])
         return LlvmValue(code, vector, first.dtype)

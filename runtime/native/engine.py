@@ -6,21 +6,19 @@ The caller must hold background.LOCK, unless a docstring says otherwise.
 from __future__ import annotations
 
 import ctypes
-import os
 import platform
 from collections.abc import Callable
 from functools import cache, lru_cache
 from importlib import import_module
 from itertools import count
 from typing import Any, NamedTuple
-from weakref import WeakSet
 
-from graphir.runtime.native import PROCESSORS
 from graphir.runtime.native import disk_cache as disk
 from graphir.runtime.native.abi.entry import EntryCall, built_in
 from graphir.runtime.native.background import locks
 from graphir.runtime.native.region_writer import Kernel
 from graphir.runtime.program.cost_model import COST, LINKED_PIECES, LLVM_LEVEL
+from graphir.runtime.program.memory import lookup
 
 llvmlite: Any = import_module("llvmlite")
 llvm: Any = import_module("llvmlite.binding")
@@ -56,19 +54,10 @@ class Processor(NamedTuple):
         return {flag[1:] for flag in self.flags.split(",") if flag.startswith("+")}
 
 
-def processor() -> Processor:
-    """Return the processor that GRAPHIR_NATIVE_CPU names, or else the processor of this machine."""
-    return _processor(os.environ.get("GRAPHIR_NATIVE_CPU", ""))
-
-
 @cache
-def _processor(name: str) -> Processor:
-    host = llvm.get_host_cpu_features()
-    if not name:
-        return Processor(llvm.get_host_cpu_name(), host.flatten())
-    if missing := [feature for feature in PROCESSORS[name] if not host.get(feature)]:
-        raise RuntimeError(f"this processor is no {name}: it has no {', '.join(missing)}")
-    return Processor(name, ",".join(f"+{feature}" for feature in PROCESSORS[name]))
+def processor() -> Processor:
+    """Return the processor of this machine."""
+    return Processor(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
 
 
 @cache
@@ -118,18 +107,12 @@ class CompiledCode:
 
 
 class Compiled(CompiledCode):
-    """A compiled kernel.
-
-    Each run sets the word before the context. The eviction clears this word, and so learns whether
-    the kernel has run since.
-    """
+    """A compiled kernel."""
 
     def __init__(self, kernel: Kernel) -> None:
         super().__init__(kernel.text, "kernel")
         self.function = FUNCTION(self.address)
-        self.words = (ctypes.c_void_p * (2 + len(kernel.context)))(1, *kernel.context)
-        self.context = (ctypes.c_void_p * (1 + len(kernel.context))).from_buffer(self.words, 8)
-        self.users: WeakSet[Any] = WeakSet()
+        self.context = (ctypes.c_void_p * len(kernel.context))(*kernel.context)
 
     def entry(self, entry: EntryCall) -> Callable[..., Any] | None:
         """Return a built-in function that calls the kernel (see `built_in`).
@@ -140,26 +123,15 @@ class Compiled(CompiledCode):
         return built_in(call.address, self, entry, call) if call else None
 
 
-def compile_kernel(kernel: Kernel, user: Any) -> Compiled:
+def compile_kernel(kernel: Kernel) -> Compiled:
     """Return a kernel as machine code; users of equal kernels share one.
 
-    Above KEPT_KERNELS, the cache evicts the kernels without recent use by the clock algorithm: it
-    calls `user.evict(compiled)` for each user. Python frees the memory of an evicted kernel with
-    its last reference; a call that still runs holds a reference.
+    The cache has at most KEPT_KERNELS kernels. Python frees the memory of a kernel with its last
+    reference, which a region, a plan or a call holds.
     """
-    key = kernel, processor()
-    entry = _kernels.pop(key, None) or Compiled(kernel)
-    entry.users.add(user)
-    while len(_kernels) >= COST.KEPT_KERNELS:
-        oldest = next(iter(_kernels))
-        old = _kernels.pop(oldest)
-        if old.words[0]:  # the clock algorithm: a kernel with recent use stays for another round
-            old.words[0], _kernels[oldest] = 0, old
-            continue
-        for owner in list(old.users):
-            owner.evict(old)
-    _kernels[key] = entry
-    return entry
+    compiled = lookup(_kernels, (kernel, processor()), lambda: Compiled(kernel), COST.KEPT_KERNELS)
+    assert compiled
+    return compiled
 
 
 def listing(text: str) -> tuple[str, str]:

@@ -6,7 +6,7 @@ An entry calls a kernel on all elements; threads call a kernel on ranges of elem
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -27,7 +27,7 @@ from graphir.runtime.native.column_tiles import (
     tile_job,
     tiles_of,
 )
-from graphir.runtime.native.drivers.jobs import Job, share_calls
+from graphir.runtime.native.drivers.jobs import Job
 from graphir.runtime.native.drivers.records import NOT_SHARED, SharedRanges
 from graphir.runtime.native.drivers.row_phases import PhaseTable, PlacedKernel
 from graphir.runtime.native.drivers.thread_pool import shared_ranges
@@ -35,7 +35,7 @@ from graphir.runtime.native.emitters import EMITTERS
 from graphir.runtime.native.functions import INLINE
 from graphir.runtime.native.instruction_selection import NativeCode, is_reduced, structure
 from graphir.runtime.native.probe import engine, extensions, failure_reason
-from graphir.runtime.native.region_calls import CopyingEntry, KernelCall, job_of_leaves
+from graphir.runtime.native.region_calls import KernelCall, job_of_leaves
 from graphir.runtime.native.region_writer import (
     Kernel,
     Kind,
@@ -57,7 +57,6 @@ from graphir.runtime.program.tier import CompileBudget, Product, SequencePart, c
 from graphir.runtime.workers import IMPORTS
 
 if TYPE_CHECKING:
-    from graphir.runtime.native.engine import Compiled
     from graphir.runtime.program.region_steps import Partition
     from graphir.runtime.program.steps import ScalarStep
 
@@ -65,7 +64,6 @@ if TYPE_CHECKING:
 
 
 Array = NDArray[Any]
-EvictionCallback: TypeAlias = "Callable[[], Callable[[], None] | None]"
 
 
 class _Shared:
@@ -79,26 +77,18 @@ class _Shared:
 class Kernels:
     """A region in machine code: its compiled kernels, by the stride signature of the inputs.
 
-    With `now`, the first use of a kernel compiles it. `on_eviction` is a weak reference to the
-    function that makes the program drop its references to an evicted kernel. Regions of equal code
-    share their kernels and the time that NumPy has spent on them, in `shared`: the iterations of a
-    loop are such regions.
+    With `now`, the first use of a kernel compiles it. Regions of equal code share their kernels and
+    the time that NumPy has spent on them, in `shared`: the iterations of a loop are such regions.
     """
 
     def __init__(
         self,
         region: Region,
         materialized: Collection[int],
-        on_eviction: EvictionCallback,
         shared: dict[Any, Any],
         now: bool,
     ) -> None:
-        self.region, self.materialized, self.on_eviction, self.now = (
-            region,
-            materialized,
-            on_eviction,
-            now,
-        )
+        self.region, self.materialized, self.now = region, materialized, now
         why = "" if region.symbols or any(map(is_reduced, region.rows)) else "no elementwise op"
         self.jobs: dict[Any, Job] = {}
         key = structure(region, materialized)
@@ -134,9 +124,8 @@ class Kernels:
             kernel = self.compiled_kernels.get(kinds)
             if kernel is None and not self.why:
                 try:
-                    kernel = self._shared.kernels[kinds] = engine().compile_kernel(
-                        self._write_kernel(kinds), self
-                    )
+                    kernel = engine().compile_kernel(self._write_kernel(kinds))
+                    self.compiled_kernels[kinds] = kernel
                 except UnsupportedError as error:
                     self._shared.why = f"no machine code for {error}"
                 except Exception as error:  # any failure of LLVM: NumPy is the fallback
@@ -151,18 +140,6 @@ class Kernels:
     @property
     def _extensions(self) -> Collection[str]:
         return extensions(self.code.calls)
-
-    def evict(self, kernel: Compiled) -> None:
-        """Evict a kernel here and in the program; it is recompiled once it pays again."""
-        self._shared.kernels = {
-            kinds: compiled
-            for kinds, compiled in self.compiled_kernels.items()
-            if compiled is not kernel
-        }
-        self._shared.budget = CompileBudget()
-        self.jobs.clear()
-        if callback := self.on_eviction():
-            callback()
 
     @property
     def _is_earned(self) -> bool:
@@ -241,18 +218,15 @@ class Kernels:
         reads: Sequence[Symbol],
         writes: Sequence[Symbol],
         values: Sequence[Any],
-        constants: Container[int],
         empty: Callable[..., Any],
-        copies: bool,
     ) -> Callable[..., Any] | None:
-        """Return a function that maps arrays of `reads` to arrays of `writes`.
+        """Return a built-in function that maps arrays of `reads` to arrays of `writes`.
 
         The arrays have the shapes of the step. `values` are the cells with their constants, whose
-        memory must live as long as the function, and with arrays of the strides of views;
-        `constants` are the cells of constants. `empty` makes the memory of large results. The
-        function is built in, unless the kernel reads copies of operands, which it may with
-        `copies`. The answer is None if there is no kernel yet, if threads would have to add up
-        parts of rows, or if NumPy has to compute some rows.
+        memory must live as long as the function, and with arrays of the strides of views. `empty`
+        makes the memory of large results. The answer is None if there is no kernel yet, if the
+        kernel would read copies of operands, if threads would have to add up parts of rows, or if
+        NumPy has to compute some rows.
         """
         if not (self.pays and step.size and self.code.alone):
             return None
@@ -260,45 +234,26 @@ class Kernels:
         if step.threads > 1 and self.price(step) > COST.SECOND_THREAD and not shared:
             return None  # threads that Python starts pay
         arrays, layout = self._read(step, values)
-        if not layout or (layout.copies and not copies):
+        if not (layout and not layout.copies and (kernel := self.kernel(layout.kinds))):
             return None
-        if not (kernel := self.kernel(layout.kinds)):
-            return None
-        inputs, operands_read = [*self.code.inputs.values()], layout.read(arrays)
-        copied = {
-            symbol: own
-            for symbol, array, own in zip(inputs, arrays, operands_read, strict=True)
-            if layout.copies and (own.shape != array.shape or not array.flags.c_contiguous)
-        }
-        both = zip(inputs, operands_read, strict=True)
+        both = zip(self.code.inputs.values(), arrays, strict=True)
         strides = {symbol: x.strides for symbol, x in both if not x.flags.c_contiguous}
         # A read that the kernel does not use goes to the word after the record.
         words = dict.fromkeys(reads, len(layout.record))
         words |= {symbol: i for i, symbol in enumerate(self.code.places)}
-        constant_copies = [symbol for symbol in copied if step.cells[symbol.index] in constants]
-        words |= dict.fromkeys(constant_copies, len(layout.record))
-        call_copies = {symbol: copied[symbol] for symbol in copied.keys() - set(constant_copies)}
         specs = [
             ArraySpec(
                 symbol.graph.concrete_dtype(symbol.dtype).storage,
-                call_copies[symbol].shape if symbol in call_copies else step.operand_shape(symbol),
+                step.operand_shape(symbol),
                 words[symbol],
                 strides.get(symbol),
             )
             for symbol in (*reads, *writes)
         ]
-        record = [*[array.ctypes.data for array in operands_read], *layout.record[len(arrays) :]]
+        record = [*map(_address, arrays), *layout.record[len(arrays) :]]
         long = step.size * self.cost > COST.RELEASED_LOCK
         threads = shared or NOT_SHARED
-        entry = kernel.entry(EntryCall(specs, len(reads), record, step.size, long, threads, empty))
-        if not copied or entry is None:
-            return entry
-        changes = [
-            (i, step.operand_shape(symbol), call_copies[symbol].shape, call_copies[symbol].dtype)
-            for i, symbol in enumerate(reads)
-            if symbol in call_copies
-        ]
-        return CopyingEntry(entry, changes, [copied[symbol] for symbol in constant_copies])
+        return kernel.entry(EntryCall(specs, len(reads), record, step.size, long, threads, empty))
 
     def placed(
         self,
@@ -365,22 +320,12 @@ class Kernels:
         if not self.pays:
             return False
         arrays = [*self._inputs(step, values, copies=True), *outs]
-        if self._is_inline:
-            key = space, threads, tuple([(x.shape, x.strides) for x in arrays])
-            bind = partial(self._columns_job, step, space, arrays, sums, threads)
-            if job := lookup(self.jobs, key, bind, COST.KEPT_PLANS):
-                job.run([_address(x) for x in (*arrays, *sums)])
-                return True
-        arrays, layout = self._read(step, values, copies=True)
-        # With fewer leading elements than threads, threads compute blocks, and reduce in turn.
-        if not layout or layout.copies or space.lead < threads:
-            return False
-        if not (kernel := self.kernel(layout.kinds)):
-            return False
-        placed = PlacedKernel(kernel, layout.record, (), arrays, step.size)
-        together = columns_together(placed, self.code, step.shape, space, outs, sums, threads)
-        share_calls(together or (), threads)
-        return together is not None
+        key = space, threads, tuple([(x.shape, x.strides) for x in arrays])
+        bind = partial(self._columns_job, step, space, arrays, sums, threads)
+        job = lookup(self.jobs, key, bind, COST.KEPT_PLANS)
+        if job:
+            job.run([_address(x) for x in (*arrays, *sums)])
+        return job is not None
 
     def column_job(
         self, step: RegionStep, space: ColumnSpace, values: Sequence[Any]
@@ -390,7 +335,7 @@ class Kernels:
         Values that are None have C order, as results have. The results of reductions have their
         first values. The answer is None if there is no kernel for these operands yet.
         """
-        if not (self.pays and self._is_inline):
+        if not self.pays:
             return None
         outs = [np.empty(step.shape, dtype) for _, dtype in step.writes]
         arrays = [*self._inputs(step, values, copies=False), *outs]
@@ -438,6 +383,8 @@ class Kernels:
         threads: int,
     ) -> Job | None:
         """Return the calls of the kernel for arrays of some strides; None without a kernel."""
+        if not self._is_inline:
+            return self._columns_together(step, space, arrays, threads)
         steps = [steps_of(x, step.shape, space) for x in arrays]
         kinds = kinds_of(steps, [x.itemsize for x in arrays])
         if kinds is None:
@@ -452,6 +399,19 @@ class Kernels:
             space, [step_sizes for step_sizes in steps if step_sizes], sums, ranges
         )
         return tile_job(kernel, records, len(arrays) + len(sums), space, threads)
+
+    def _columns_together(
+        self, step: RegionStep, space: ColumnSpace, arrays: Sequence[Array], threads: int
+    ) -> Job | None:
+        """Return the kernel and the reductions on blocks of rows; None without a kernel."""
+        layout = self._layout(step, arrays[: len(self.code.inputs)], copies=True)
+        # With fewer leading elements than threads, threads compute blocks, and reduce in turn.
+        if not layout or layout.copies or space.lead < threads:
+            return None
+        if not (kernel := self.kernel(layout.kinds)):
+            return None
+        placed = PlacedKernel(kernel, layout.record, (), (), step.size)
+        return columns_together(placed, self.code, step.shape, space, arrays, threads)
 
     @lazy
     def _is_inline(self) -> bool:
@@ -477,11 +437,21 @@ class Kernels:
         copies: bool = False,
         results: tuple[StridedOperand, ...] = (),
     ) -> tuple[list[Array], StrideLayout | None]:
-        """Return the aligned inputs of the region, and their layout, or None for the layout.
+        """Return the aligned inputs of the region, and their layout, or None for the layout."""
+        arrays = self._inputs(step, values, copies)
+        return arrays, self._layout(step, arrays, copies, results)
+
+    def _layout(
+        self,
+        step: AnyStep,
+        arrays: Sequence[Array],
+        copies: bool,
+        results: tuple[StridedOperand, ...] = (),
+    ) -> StrideLayout | None:
+        """Return the layout of aligned inputs; None if there is none.
 
         The results have C order, unless `results` are their layouts.
         """
-        arrays = self._inputs(step, values, copies)
         operands = tuple([(array.shape, array.strides, array.itemsize) for array in arrays])
         price = step.price + (0 if copies else COST.PYTHON_STEP)
         short = max(1, int(min(price, COST.COPIED_INPUTS) / self.row))
@@ -491,7 +461,7 @@ class Kernels:
             short_rows = stride_layout(*space, step.size, results)
             if short_rows and rows_side_by_side(self.code, short_rows.kinds):
                 layout = short_rows
-        return arrays, layout
+        return layout
 
     def _inputs(self, step: AnyStep, values: Sequence[Any], copies: bool) -> list[Array]:
         """Return the aligned inputs of the region.

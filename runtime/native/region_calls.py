@@ -1,8 +1,8 @@
-"""Calls of a kernel: with copies of operands, and on ranges of elements that threads take."""
+"""Calls of a kernel on ranges of elements that threads take."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from ctypes import c_int64
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir.runtime.native.drivers.jobs import Job, job_of_calls, share
+from graphir.runtime.native.drivers.jobs import Job, job_of_calls
+from graphir.runtime.native.drivers.thread_pool import shared_ranges
 from graphir.runtime.native.instruction_selection import is_reduced
 from graphir.runtime.program.blocks import Operand, Range, laid_out
 from graphir.runtime.program.cost_model import COST
@@ -28,30 +29,6 @@ if TYPE_CHECKING:
 
 
 Array = NDArray[Any]
-
-
-@dataclass
-class CopyingEntry:
-    """An entry whose kernel reads copies of some operands, in which several rows are one.
-
-    `changes` have, for each such operand, its number, its shape, the shape to which its copy is
-    broadcast, and its dtype. `constants` are the copies of constants, which the kernel reads.
-    """
-
-    entry: Callable[..., Any]
-    changes: Sequence[tuple[int, tuple[int, ...], tuple[int, ...], np.dtype[Any]]]
-    constants: Sequence[Array]
-
-    def __call__(self, *operands: Any) -> Any:
-        """Return the results of the entry; None for operands of other types."""
-        arrays = [*operands]
-        for i, own, shape, dtype in self.changes:
-            array = operands[i] if i < len(operands) else None
-            if type(array) is not np.ndarray or array.shape != own or array.dtype is not dtype:
-                return None
-            arrays[i] = np.empty(shape, dtype)
-            arrays[i][...] = array
-        return self.entry(*arrays)
 
 
 @dataclass
@@ -149,18 +126,17 @@ class KernelCall:
         (ranges, trees), step, kernel = partition, self.step, self.kernel
         places = [*addresses, *[base for base, _ in sums]]
         rest = tuple(self.record[len(places) :])
-        if not trees and (shared := self.kernels.shared(step)):
-            record = np.array([*places, *rest], np.int64)
-            return lambda workspace, numbers: share(kernel, record, step.size, shared)
-        key = kernel, step.shape, len(ranges), self.threads, rest
+        key = kernel, step.shape, bool(trees), len(ranges), self.threads, rest
 
         def bind() -> Job:
             if trees:
                 sizes = [size for _, size in sums]
                 record, count = self.record, len(addresses)
                 return job_of_leaves(kernel, record, count, sizes, step, ranges, self.threads)
-            records = np.tile(np.array([*[0] * len(places), *rest], np.int64), (len(ranges), 1))
-            return job_of_calls(kernel, records, len(places), ranges, self.threads)
+            shared = self.kernels.shared(step) or shared_ranges(ranges[0][1], self.threads - 1)
+            words = np.array([*[0] * len(places), *rest], np.int64)
+            relocations = [(place, place) for place in range(len(places))]
+            return Job(kernel, words, step.size, shared, relocations)
 
         job = lookup(self.kernels.jobs, key, bind, COST.KEPT_PLANS)
         assert job

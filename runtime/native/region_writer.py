@@ -16,7 +16,7 @@ from graphir.runtime.native.abi.numpy_structs import loop_of
 from graphir.runtime.native.assembly import VectorWriter, lane, splat, stored_type, words_of
 from graphir.runtime.native.emitters import LlvmValue, emitted, has_code
 from graphir.runtime.native.instruction_selection import NativeCode
-from graphir.runtime.native.row_loops import ARGS, VectorCode, body_of_several, rows
+from graphir.runtime.native.row_loops import ARGS, SEVERAL, VectorCode, loops_of, rows
 from graphir.runtime.native.row_reductions import Reduction, offsets
 from graphir.runtime.program.codegen.instructions import Instruction
 from graphir.runtime.program.codegen.tracing import Storage
@@ -315,7 +315,8 @@ class ModuleWriter:
             names = [value(base).view(reduction.dtype).name for base, reduction in self.sums]
             codes.append(VectorCode(text.lines, names))
         text.lines = lines
-        lines += body_of_several([reduction for _, reduction in self.sums], *codes)
+        lines += loops_of([reduction for _, reduction in self.sums], *codes, SEVERAL)
+        lines.append("ret void\n}")
 
     def _segment(self, n: int, segment: Segment, before: str) -> str:
         """Write a segment after the basic block `before`, and return the label of its last block.

@@ -68,7 +68,6 @@ exit:
 _KERNEL = """
 define void @kernel(ptr %record, ptr %context, i64 %first, i64 %end) {{
 entry:
-  put i64 1, %context[-1]
   %now = alloca [{now} x i64], align 64
   %sums = alloca [{sums} x i64], align 32
   %unit = get i64, %record[{words}]
@@ -180,12 +179,10 @@ def rows(first: int, reductions: Sequence[Reduction], block: int, side: int) -> 
     """
     places = first + len(reductions)
     names = {"args": ARGS, "places": places, "words": places + 1, "P": f"<{places} x i64>"}
-    several = [reduction.extreme for reduction in reductions if reduction.is_place]
-    for reduction in {
-        reduction.function: reduction for reduction in (*several, *reductions)
-    }.values():
+    for reduction in {reduction.function: reduction for reduction in reductions}.values():
         long = "$(icmp ugt i64 %upper, 128)" if reduction.is_sum else "false"
-        yield _halves(reduction.function, "ptr %x", long, reduction.leaf(), [reduction])
+        leaf = reduction.leaf_of_sum() if reduction.is_sum else "\n".join(_leaf(reduction))
+        yield _halves(reduction.function, "ptr %x", long, leaf, [reduction])
     long = f"$(icmp ugt i64 %n, {block})" if reductions else "false"
     yield _halves("tree", ARGS, long, _BODY, reductions)
     yield _ADDRESS.format(**names)
@@ -262,25 +259,58 @@ def _several(first: int, reductions: Sequence[Reduction], places: int, side: int
     )
 
 
-def body_of_several(
-    reductions: Sequence[Reduction], eights: VectorCode, ones: VectorCode
-) -> Iterator[str]:
-    """Yield the body for rows side by side, after its entry block.
+class LoopShape(NamedTuple):
+    """The vectors of loops that reduce rows: `length` elements of each of `side` rows.
 
-    `eights` are the instructions on eight elements of each row, from element %at8 on, `ones` those
-    on element %at1 of each row, both with the names of the vectors to reduce. They may branch, so
-    the last block of a loop has a label of its own. The last eight elements of a row may overlap
-    those before; a sum then adds one by one those that it has not added yet. Rows of fewer than
-    eight elements are computed element by element.
+    Fewer elements come one by one, in vectors of `few` lanes. The loops follow the block `entry`.
     """
-    both, side, lanes = list(enumerate(reductions)), NATIVE_SIDE, 8 * NATIVE_SIDE
+
+    entry: str
+    length: int
+    side: int
+    few: int
+
+
+SEVERAL = LoopShape("entry", 8, NATIVE_SIDE, NATIVE_SIDE)
+"""The loops of rows side by side."""
+
+_ALONE = LoopShape("leaf", 64, 1, 2)
+"""The loops of contiguous elements, in any order."""
+
+
+def _leaf(reduction: Reduction) -> Iterator[str]:
+    """Yield the code of a reduction in any order for at most a block of elements."""
+    kind, vector = reduction.kind, reduction.kinds(_ALONE.length)
+    load = f"%y = load {vector}, ptr $(getelementptr {kind}, ptr %x, i64 %offset8), align 1"
+    element = f"load <1 x {kind}>, ptr $(getelementptr {kind}, ptr %x, i64 %i1), align 1"
+    mask = f"<{_ALONE.few} x i32> zeroinitializer"
+    repeated = f"%z = shufflevector <1 x {kind}> $({element}), <1 x {kind}> poison, {mask}"
+    yield from loops_of(
+        [reduction], VectorCode([load], ["%y"]), VectorCode([repeated], ["%z"]), _ALONE
+    )
+
+
+def loops_of(
+    reductions: Sequence[Reduction], eights: VectorCode, ones: VectorCode, shape: LoopShape
+) -> Iterator[str]:
+    """Yield the loops that reduce rows, and the stores of the results.
+
+    `eights` are the instructions on `shape.length` elements of each row, from element %at8 on,
+    `ones` those on element %at1 of each row, both with the names of the vectors to reduce. They may
+    branch, so the last block of a loop has a label of its own. The last elements of a row may
+    overlap those before; a sum, of eight elements, then adds one by one those that it has not added
+    yet. Rows of fewer elements are computed element by element.
+    """
+    both, (entry, length, side, few) = list(enumerate(reductions)), shape
+    lanes = length * side
     sums = [(k, reduction) for k, reduction in both if reduction.is_sum]
-    yield "br i1 $(icmp ult i64 %n, 8), label %one, label %eight\neight:"
-    yield "%i8 = phi i64 [ 0, %entry ], [ %next8, %last8 ]"
-    yield from _phis(both, lanes, "%a", "%y", "entry", "last8")
-    yield "%offset8 = call i64 @llvm.umin(i64 %i8, i64 $(sub i64 %n, 8))"
+    yield f"br i1 $(icmp ult i64 %n, {length}), label %one, label %eight\neight:"
+    yield f"%i8 = phi i64 [ 0, %{entry} ], [ %next8, %last8 ]"
+    for k, reduction in both:
+        yield from reduction.phis(f"%a{k}p", f"%y{k}p", lanes, entry, "last8")
+    yield f"%offset8 = call i64 @llvm.umin(i64 %i8, i64 $(sub i64 %n, {length}))"
     yield from ("%at8 = add i64 %begin, %offset8", *eights.lines, "br label %last8\nlast8:")
-    yield "%next8 = add i64 %i8, 8"
+    yield f"%next8 = add i64 %i8, {length}"
     for k, reduction in both:
         yield from reduction.step(f"%y{k}p", f"%a{k}p", eights.names[k], "%offset8", lanes)
     yield "br i1 $(icmp ult i64 %next8, %n), label %eight, label %lanes\nlanes:"
@@ -295,15 +325,16 @@ def body_of_several(
         yield from reduction.across_lanes(f"%l{k}p", state, lanes, side)
     yield from _rest(sums, eights.names)
     yield "one:"
-    yield "%i1 = phi i64 [ 0, %entry ], [ %next1, %last1 ]"
-    yield from _phis(both, side, "%t", "%u", "entry", "last1")
+    yield f"%i1 = phi i64 [ 0, %{entry} ], [ %next1, %last1 ]"
+    for k, reduction in both:
+        yield from reduction.phis(f"%t{k}p", f"%u{k}p", few, entry, "last1")
     yield "br i1 $(icmp ult i64 %i1, %n), label %more, label %ones\nmore:"
     yield from ("%at1 = add i64 %begin, %i1", *ones.lines, "br label %last1\nlast1:")
     for k, reduction in both:
-        yield from reduction.step(f"%u{k}p", f"%t{k}p", ones.names[k], "%i1", side)
+        yield from reduction.step(f"%u{k}p", f"%t{k}p", ones.names[k], "%i1", few)
     yield "%next1 = add i64 %i1, 1\nbr label %one\nones:"
     for k, reduction in both:
-        yield from reduction.across_lanes(f"%o{k}p", f"%t{k}p", side, side)
+        yield from reduction.across_lanes(f"%o{k}p", f"%t{k}p", few, side)
     yield "br label %exit\nexit:"
     for k, reduction in both:
         for p, kind in enumerate(reduction.results(side)):
@@ -313,7 +344,6 @@ def body_of_several(
             yield f"%e{k}p{p} = phi {kind} {', '.join(sources)}"
     for at, (k, reduction) in zip(offsets(reductions), both, strict=False):
         yield from reduction.puts(at, f"%e{k}p", side)
-    yield "ret void\n}"
 
 
 def _rest(sums: Sequence[tuple[int, Reduction]], names: Sequence[str]) -> Iterator[str]:
@@ -342,21 +372,6 @@ def _rest(sums: Sequence[tuple[int, Reduction]], names: Sequence[str]) -> Iterat
             element = f"$(shufflevector {vectors}, <{side} x i32> <{places}>)"
             yield f"%f{k}p{number} = {reduction.join(total, element, side)}"
         yield f"br label {f'%add{number + 1}' if number < 7 else '%exit'}"
-
-
-def _phis(
-    reductions: Sequence[tuple[int, Reduction]],
-    lanes: int,
-    state: str,
-    following: str,
-    entry: str,
-    last: str,
-) -> Iterator[str]:
-    """Yield the registers of a loop at the start of its block."""
-    for k, reduction in reductions:
-        for p, (kind, start) in enumerate(reduction.registers(lanes)):
-            sources = f"[ {start}, %{entry} ], [ {following}{k}p{p}, %{last} ]"
-            yield f"{state}{k}p{p} = phi {kind} {sources}"
 
 
 def _halves(

@@ -64,69 +64,6 @@ exit:
 """The leaf of a sum: one of NumPy's leaves, or two side by side. A leaf is added in eight lanes;
 then the lanes are added in pairs, and then the remaining elements one by one."""
 
-_LANES = """\
-  %whole = and i64 %n, -64
-  br i1 $(icmp ult i64 0, %whole), label %vector, label %joined
-vector:
-  %i = phi i64 [ 0, %leaf ], [ %i1, %vector ]
-{before}
-  %r_next = load <64 x {T}>, ptr $(getelementptr {T}, ptr %x, i64 %i), align 1
-{joins}
-  %i1 = add i64 %i, 64
-  br i1 $(icmp ult i64 %i1, %whole), label %vector, label %joined
-joined:
-{after}
-  %v1 = {result}
-  br label %one
-one:
-  %k = phi i64 [ %whole, %joined ], [ %k1, %more ]
-  %t = phi {T} [ %v1, %joined ], [ %t1, %more ]
-  br i1 $(icmp ult i64 %k, %n), label %more, label %exit
-more:
-  %t_next = load {T}, ptr $(getelementptr {T}, ptr %x, i64 %k), align 1
-  %t1 = {join}
-  %k1 = add i64 %k, 1
-  br label %one
-exit:
-  put {T} %t, %sums[0]"""
-"""The leaf of a reduction whose result is the same in any order."""
-
-_PLACES = """\
-  call void @{extreme}(ptr %x, i64 0, i64 %n, ptr %sums)
-  %value = get {T}, %sums[0]
-  %one = insertelement <64 x {T}> poison, {T} %value, i64 0
-  %values = shufflevector <64 x {T}> %one, <64 x {T}> poison, <64 x i32> zeroinitializer
-  %whole = and i64 %n, -64
-  br label %many
-many:
-  %i = phi i64 [ 0, %leaf ], [ %i1, %several ]
-  br i1 $(icmp ult i64 %i, %whole), label %several, label %single
-several:
-  %y = load <64 x {T}>, ptr $(getelementptr {T}, ptr %x, i64 %i), align 1
-  %equal = {equal} <64 x {T}> %y, %values
-{nans}
-  %bits = bitcast <64 x i1> %found to i64
-  %i1 = add i64 %i, 64
-  br i1 $(icmp eq i64 %bits, 0), label %many, label %here
-here:
-  %lane = call i64 @llvm.cttz(i64 %bits, i1 true)
-  %at = add i64 %i, %lane
-  br label %exit
-single:
-  %k = phi i64 [ %whole, %many ], [ %k1, %next ]
-  %z = load {T}, ptr $(getelementptr {T}, ptr %x, i64 %k), align 1
-  %k1 = add i64 %k, 1
-  %is_equal = {equal} {T} %z, %value
-{nan}
-  br i1 %is_found, label %exit, label %next
-next:
-  br label %single
-exit:
-  %place = phi i64 [ %at, %here ], [ %k, %single ]
-  put i64 $(add i64 %place, %begin), %sums[1]"""
-"""The leaf of argmax and argmin: the first element that equals the maximum, or the first NaN."""
-
-
 PLACES = {"argmax": "max", "argmin": "min"}
 """The reductions to places, and those that find the elements there."""
 
@@ -162,11 +99,6 @@ class Reduction(NamedTuple):
         return 1 + self.is_place
 
     @property
-    def extreme(self) -> Reduction:
-        """The reduction that finds the element of which `argmax` or `argmin` gives the place."""
-        return Reduction(PLACES[self.name], self.dtype)
-
-    @property
     def kind(self) -> str:
         """The LLVM type of an element."""
         return lane(self.dtype)
@@ -177,19 +109,11 @@ class Reduction(NamedTuple):
         return f"sum_{self.kind}" if self.is_sum else f"{self.name}_{self.dtype.char}"
 
     @property
-    def across(self) -> str:
-        """The name of LLVM's reduction, where the order does not matter."""
-        if self.name in ("any", "all"):
-            return "umax" if self.name == "any" else "umin"
-        prefix = {"f": "f", "i": "s", "u": "u"}[self.dtype.kind]
-        return f"{prefix}{PLACES.get(self.name, self.name)}{'imum' if prefix == 'f' else ''}"
-
-    @property
     def zero(self) -> str:
         """The neutral element."""
         if self.is_sum:
             return _adding(self.kind)[1]
-        least = self.across.endswith(("max", "maximum"))
+        least = "max" in self._intrinsic
         if self.dtype.kind == "f":
             infinity = np.array(-np.inf if least else np.inf, np.float64)
             return f"0x{int(infinity.view(np.uint64)):016X}"
@@ -264,47 +188,18 @@ class Reduction(NamedTuple):
 
     @property
     def _intrinsic(self) -> str:
-        return self.across.removeprefix("f") if self.dtype.kind == "f" else self.across
+        """The name of LLVM's maximum or minimum of two elements."""
+        if self.name in ("any", "all"):
+            return "umax" if self.name == "any" else "umin"
+        name = PLACES.get(self.name, self.name)
+        prefix, suffix = {"f": ("", "imum"), "i": ("s", ""), "u": ("u", "")}[self.dtype.kind]
+        return f"{prefix}{name}{suffix}"
 
-    def leaf(self) -> str:
-        """Return the code of `function` for at most a block of elements."""
-        if self.is_sum:
-            add, zero = _adding(self.kind)
-            pairs = "\n".join(_pairs(self.kind, add))
-            return _EIGHTS.format(T=self.kind, add=add, zero=zero, pairs=pairs)
-        if self.is_place:
-            return self._leaf_of_places()
-        before, joins, after = list[str](), list[str](), list[str]()
-        for k, part in enumerate(self.parts):
-            kinds = part.kinds(64)
-            sources = f"[ splat ({part.kind} {part.zero}), %leaf ], [ %s{k}, %vector ]"
-            before.append(f"  %r{k} = phi {kinds} {sources}")
-            joins.append(f"  %s{k} = {part.join(f'%r{k}', self.bits('%r_next', 64), 64)}")
-            after.append(f"  %l{k} = phi {kinds} {sources}")
-        for k, part in enumerate(self.parts):
-            across = f"call {part.kind} @llvm.vector.reduce.{part.across}({part.kinds(64)} %l{k})"
-            after.append(f"  %p{k} = {across}")
-        return _LANES.format(
-            T=self.kind,
-            before="\n".join(before),
-            joins="\n".join(joins),
-            after="\n".join(after),
-            result=self.of_parts([f"%p{k}" for k, _ in enumerate(self.parts)]),
-            join=self.join("%t", "%t_next"),
-        )
-
-    def _leaf_of_places(self) -> str:
-        equals = ("%found", "<64 x i1>", self.kinds(64), "%y", "%equal")
-        equal = ("%is_found", "i1", self.kind, "%z", "%is_equal")
-        nans, nan = (
-            f"  {name} = select i1 $(fcmp uno {self.kind} %value, %value), "
-            f"{mask} $(fcmp uno {vector} {y}, {y}), {mask} {same}"
-            if self.dtype.kind == "f"
-            else f"  {name} = freeze {mask} {same}"
-            for name, mask, vector, y, same in (equals, equal)
-        )
-        names = {"T": self.kind, "equal": "fcmp oeq" if self.dtype.kind == "f" else "icmp eq"}
-        return _PLACES.format(**names, extreme=self.extreme.function, nans=nans, nan=nan)
+    def leaf_of_sum(self) -> str:
+        """Return the code of a sum for at most a block of elements."""
+        add, zero = _adding(self.kind)
+        pairs = "\n".join(_pairs(self.kind, add))
+        return _EIGHTS.format(T=self.kind, add=add, zero=zero, pairs=pairs)
 
     def joins(self, at: int, side: int) -> Iterator[str]:
         """Yield the code that combines the results of two halves of a row, or of rows side by side.
@@ -319,29 +214,20 @@ class Reduction(NamedTuple):
         yield f"  put {kind} $({self.join(x, y, side)}), %sums[{at}]"
 
     def _join_of_places(self, at: int, side: int) -> Iterator[str]:
-        x, y = (f"%x{at}p", f"%y{at}p")
-        of = self if side == 1 else self.keys
+        x, y, of = f"%left{at}p", f"%right{at}p", self.keys
         kinds = of.kinds(side), "i64" if side == 1 else f"<{side} x i64>"
         words = at, at + side
         for half, name in (("%sums", x), ("%right", y)):
             for p, (kind, word) in enumerate(zip(kinds, words, strict=True)):
                 yield f"  {name}{p} = get {kind}, {half}[{word}]"
-        yield from of._first_of(f"%z{at}p", x, y, kinds)
+        yield from of._first_of(f"%best{at}p", x, y, kinds)
         for p, (kind, word) in enumerate(zip(kinds, words, strict=True)):
-            yield f"  put {kind} %z{at}p{p}, %sums[{word}]"
+            yield f"  put {kind} %best{at}p{p}, %sums[{word}]"
 
     def _is_better(self, x: str, y: str, kind: str) -> str:
-        """Return the condition on which `argmax` or `argmin` prefers `y`.
-
-        It does if `y` is greater or less than `x`, or if `y` alone is NaN.
-        """
-        is_max = self.name == "argmax"
-        if self.dtype.kind != "f":
-            order = ("u" if self.dtype.kind == "u" else "s") + ("gt" if is_max else "lt")
-            return f"icmp {order} {kind} {y}, {x}"
-        truth = kind.replace(self.kind, "i1")
-        better = f"$(fcmp {'ugt' if is_max else 'ult'} {kind} {y}, {x})"
-        return f"and {truth} {better}, $(fcmp ord {kind} {x}, {x})"
+        """Return the condition on which `argmax` or `argmin` prefers the key `y`."""
+        order = "gt" if self.name == "argmax" else "lt"
+        return f"icmp {'u' if self.dtype.kind == 'u' else 's'}{order} {kind} {y}, {x}"
 
     def _first_of(
         self, to: str, x: str, y: str, kinds: Sequence[str], is_later: bool = True
@@ -402,8 +288,17 @@ class Reduction(NamedTuple):
         if self.is_place:
             keys = self.keys
             start = f"splat ({keys.kind} {keys.zero})"
-            return (keys.kinds(lanes), start), (f"<{lanes} x {self._place}>", "zeroinitializer")
+            place = self._place if lanes == 1 else f"<{lanes} x {self._place}>"
+            return (keys.kinds(lanes), start), (place, "zeroinitializer")
         return [(part.kinds(lanes), f"splat ({part.kind} {part.zero})") for part in self.parts]
+
+    def phis(self, state: str, following: str, lanes: int, entry: str, last: str) -> Iterator[str]:
+        """Yield the registers `state` of a loop at the start of its block.
+
+        They follow the block `entry` or, as registers `following`, the block `last`.
+        """
+        for p, (kind, start) in enumerate(self.registers(lanes)):
+            yield f"{state}{p} = phi {kind} [ {start}, %{entry} ], [ {following}{p}, %{last} ]"
 
     @property
     def _place(self) -> str:
@@ -464,19 +359,22 @@ class Reduction(NamedTuple):
         """Yield the code that stores the results of rows side by side, from word `at` of %sums."""
         yield f"put {self.results(side)[0]} {state}0, %sums[{side * at}]"
         if self.is_place:
-            wide, narrow = f"<{side} x i64>", f"<{side} x {self._place}>"
+            wide, narrow = "i64" if side == 1 else f"<{side} x i64>", self.results(side)[1]
             widen = f"zext {narrow} {state}1 to {wide}" if wide != narrow else ""
-            place = f"$({widen})" if widen else f"{state}1"
-            start = f"$(insertelement {wide} poison, i64 %begin, i64 0)"
-            begin = (
-                f"$(shufflevector {wide} {start}, {wide} poison, <{side} x i32> zeroinitializer)"
-            )
+            place, begin = f"$({widen})" if widen else f"{state}1", "%begin"
+            if side > 1:
+                start = f"{wide} $(insertelement {wide} poison, i64 %begin, i64 0)"
+                mask = f"<{side} x i32> zeroinitializer"
+                begin = f"$(shufflevector {start}, {wide} poison, {mask})"
             yield f"put {wide} $(add {wide} {place}, {begin}), %sums[{side * (at + 1)}]"
 
 
 def _neighbours(kind: str, vector: str, n: int) -> Iterator[str]:
     """Yield the `n` lanes of a vector with even numbers, and then those with odd numbers."""
     for first in (0, 1):
+        if n == 1:
+            yield f"$(extractelement {kind} {vector}, i64 {first})"
+            continue
         mask = ", ".join(f"i32 {number}" for number in range(first, 2 * n, 2))
         yield f"$(shufflevector {kind} {vector}, {kind} poison, <{n} x i32> <{mask}>)"
 

@@ -143,12 +143,6 @@ class CostModel:
     NUMPY_TERM: Rate = 0.05
     """Nanoseconds per term of a small product of floats by BLAS: calls, products."""
 
-    SEARCH_STEP: Rate = 0.6
-    """Nanoseconds per step and value of a search in machine code: kernels, searches."""
-
-    SEARCHED: Elements = 1024
-    """The fewest values of a search that may become machine code: kernels, searches."""
-
     BLAS_TERM: Rate = 0.005
     """Nanoseconds per multiplication in a product by BLAS on one core, and per byte of an element:
     whole_programs, attention."""
@@ -249,9 +243,6 @@ class CostModel:
 
     ROW_START: Rate = 40
     """Elements that take as long as the start of a row in NumPy's loops: updates, heat_3d."""
-
-    SEARCH_BLOCK: Elements = 128
-    """The vectors of values that a thread takes at once in a search: kernels, searches."""
 
     # -- threads
 
@@ -461,7 +452,8 @@ class CostModel:
     """The most sets of input shapes for which a program keeps a plan: execution, W1, all sizes."""
 
     KEPT_KERNELS: Count = 512
-    """The most kernels in the cache; a kernel takes about 50 KB: native, W1 to W10."""
+    """The most kernels that the cache keeps, beside those of live programs; a kernel takes about
+    50 KB: native, W1 to W10."""
 
     OVERLAP: Count = 10_000
     """The most candidate solutions that NumPy tries in order to decide whether two strided arrays

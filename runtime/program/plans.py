@@ -231,7 +231,7 @@ class LateRuns:
         self.clear()
 
     def clear(self) -> None:
-        """Drop all bound steps and plans, because they may reference a kernel that is evicted."""
+        """Drop all bound steps and plans."""
         self._steps: dict[Any, Step | Straight] = {}
         self._sizes: dict[Any, Mapping[str, int]] = {}
         self._plans: dict[Any, Plan] = {}

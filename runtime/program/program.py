@@ -14,7 +14,6 @@ from contextvars import copy_context
 from functools import partial
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
-from weakref import WeakMethod
 
 import numpy as np
 
@@ -92,7 +91,7 @@ class Program:
         plan_graph = plan_for_native if self.native else plan_for_numpy
         self.schedule = Schedule(plan_graph(lower(graph)))
         self.lowered, self.steps = self.schedule.graph, self.schedule.steps
-        self.codes = RegionCodes(self.schedule, self.native, WeakMethod(self._plan_anew))
+        self.codes = RegionCodes(self.schedule, self.native)
         self.memory = memory or (outer.memory if outer else ProgramMemory())
         self._outer = outer
         self._plans: dict[Any, tuple[Plan, bool]] = {}
@@ -334,7 +333,7 @@ class Program:
         self._recent = None if plan.stepwise else plan
 
     def _plan_anew(self) -> None:
-        """Drop all plans, because they may reference a kernel that the tier evicts."""
+        """Drop all plans, because the outputs of one are unfit."""
         self.machine_code = self._recent = None
         self._plans.clear()
         if self.late_runs:

@@ -345,8 +345,7 @@ def _way(program: Program, bound: CallStep) -> str:
         return f"blocks in machine code once it pays, or {way}" if program.native else way
     if bound.is_shared_product and program.native:
         return "each matrix, or a part of it, by one thread once it pays, if that has BLAS's bits"
-    is_search = bound.is_large_search and program.native
-    return "a search in machine code once it pays, if the vector is sorted" if is_search else ""
+    return ""
 
 
 def _region_text(

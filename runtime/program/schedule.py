@@ -130,17 +130,11 @@ class Schedule:
 class RegionCodes:
     """The code of the regions of a schedule, by the number of the step; all plans share it.
 
-    `tier` compiles regions. `on_eviction` is a weak reference to the function that the tier calls
-    when it evicts a kernel.
+    `tier` compiles regions.
     """
 
-    def __init__(
-        self,
-        schedule: Schedule,
-        tier: NativeTier | None,
-        on_eviction: Callable[[], Callable[[], None] | None],
-    ) -> None:
-        self._schedule, self._tier, self._on_eviction = schedule, tier, on_eviction
+    def __init__(self, schedule: Schedule, tier: NativeTier | None) -> None:
+        self._schedule, self._tier = schedule, tier
         self._bodies: dict[tuple[int, bool, frozenset[int]], RegionBody] = {}
         self._scalars: dict[int, Scalars] = {}
         self._kernels: dict[int, Kernels] = {}
@@ -180,7 +174,7 @@ class RegionCodes:
         """
         if self._tier is None:
             return None
-        return self._tier(region, materialized, self._on_eviction, self._shared)
+        return self._tier(region, materialized, self._shared)
 
     def _code(self, number: int, bits: bool) -> RegionCode:
         return RegionCode(self._region(number), self._schedule.materialized, bits)

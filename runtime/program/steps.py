@@ -170,8 +170,6 @@ class CallStep(PlanStep):
             return tier.product(product, dtype, threads) if tier else product
         if tier is None:
             return kernel
-        if self.is_large_search:
-            return tier.search(kernel, self.settings["side"], threads)
         if (space := self.space) and math.prod(space) >= COST.COLUMN_ELEMENTS:
             return tier.columns(kernel, symbol, space, self.shape, threads)
         if self.accumulation and math.prod(self.shape) >= COST.COLUMN_ELEMENTS:
@@ -253,13 +251,6 @@ class CallStep(PlanStep):
         if math.prod(batch) >= self.most_threads:
             return terms > COST.BLAS_THREADS
         return COST.PANEL_LEAST <= terms < COST.PANEL_MOST
-
-    @property
-    def is_large_search(self) -> bool:
-        """Whether the kernel is a search for values that are many and give int64 places."""
-        if self.symbol.op is not ops.searchsorted or self.symbol.dtype is not DType.int64:
-            return False
-        return math.prod(self.operand_shapes[1]) >= COST.SEARCHED
 
     @property
     def operand_shapes(self) -> list[tuple[int, ...]]:

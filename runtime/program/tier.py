@@ -100,19 +100,6 @@ class RowMove(NamedTuple):
     size: int
 
 
-class RangeCall(NamedTuple):
-    """A call of machine code on the elements `first` to `end`.
-
-    `record` is an array of 64-bit words. `alive` are the objects that it refers to by address.
-    """
-
-    kernel: Any
-    record: Any
-    first: int
-    end: int
-    alive: Any = None
-
-
 class ProductOperand(NamedTuple):
     """An operand of a product: its shape, and its strides in elements."""
 
@@ -146,7 +133,7 @@ class Product(NamedTuple):
 class ColumnFold(NamedTuple):
     """A reduction of outer axes of a contiguous array: the op's name and dtype, and the space.
 
-    The result is the first operand, and has its first values.
+    The result is the second operand, and has its first values.
     """
 
     name: str

@@ -110,8 +110,7 @@ class TierUp:
             both = [
                 [symbols[indices[plan.origins.get(cell, cell)]] for cell in cells] for cells in ends
             ]
-            options = values, schedule.constants, plan.empty, not single
-            entry = step.native.entry(step, *both, *options)
+            entry = step.native.entry(step, *both, values, plan.empty)
             entries |= {step: entry} if entry else {}
         self.state.entries |= entries
         if entries and not single:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache, partial
 from typing import Any
 from unittest.mock import patch
@@ -33,6 +33,24 @@ needs_llvmlite = pytest.mark.skipif(_TIER is None, reason=_WHY)
 needs_sums = pytest.mark.skipif(
     not sums_by_halves(), reason="this NumPy adds 8,192 elements at a time: sums take whole arrays"
 )
+
+
+_HASWELL = "sse4.1 avx avx2 bmi bmi2 f16c fma lzcnt movbe popcnt"
+PROCESSORS = {"x86-64": (), "haswell": tuple(_HASWELL.split())}
+"""Older processors as compilation targets, with the extensions that LLVM assumes for each."""
+
+
+@contextmanager
+def compiled_for(name: str) -> Iterator[None]:
+    """Machine code is that for an older processor, or for this one without a name."""
+    from graphir.runtime.native import engine
+
+    missing = {*PROCESSORS.get(name, ())} - engine.processor().features
+    if missing:
+        pytest.skip(f"this processor is no {name}: it has no {', '.join(missing)}")
+    older = engine.Processor(name, ",".join(f"+{each}" for each in PROCESSORS.get(name, ())))
+    with patch.object(engine, "processor", lambda: older) if name else nullcontext():
+        yield
 
 
 @contextmanager

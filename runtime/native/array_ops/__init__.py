@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from numpy.typing import NDArray
 
@@ -13,15 +13,12 @@ from graphir.runtime.native.background import LOCK, submit
 from graphir.runtime.native.probe import failure_reason
 from graphir.runtime.program.cost_model import COST
 
-if TYPE_CHECKING:
-    from graphir.runtime.native.engine import Compiled
-
 Array: TypeAlias = NDArray[Any]
 Kind = TypeVar("Kind")
-Entry = TypeVar("Entry")
+Code = TypeVar("Code")
 
 
-class PaidKernels(Generic[Kind, Entry]):
+class PaidKernels(Generic[Kind, Code]):
     """The kernels of an op by kind, in the form in which they run; None if NumPy is faster.
 
     With `now`, the first use of a kind compiles its kernel. `numpy_time` has the nanoseconds that
@@ -32,31 +29,32 @@ class PaidKernels(Generic[Kind, Entry]):
     def __init__(self, now: bool) -> None:
         self.now, self.why = now, ""
         self.numpy_time = defaultdict[Kind, float](float)
-        self.kernels: dict[Kind, tuple[Any, Entry] | None] = {}
+        self.kernels: dict[Kind, Code | None] = {}
 
-    def compiled(self, kind: Kind) -> tuple[Any, Entry] | None:
-        """Return a compiled kernel and what else a run needs; None where NumPy is faster."""
+    def compiled(self, kind: Kind) -> Code | None:
+        """Return what a run needs, a compiled kernel at least; None where NumPy is faster."""
         raise NotImplementedError
 
-    def kernel(self, kind: Kind) -> tuple[Any, Entry] | None:
+    def kernel(self, kind: Kind) -> Code | None:
         """Return the kernel of a kind; None if there is none yet."""
         if self.why or not (self.now or self.numpy_time[kind] > COST.COMPILE_COST):
             return None
-        if kind not in self.kernels and self.now:
-            self.compile(kind)
-        elif kind not in self.kernels:
+        if kind not in self.kernels and not self.now:
             submit(self.compile, kind)
-        return self.kernels.get(kind)
+            return None
+        return self.compile(kind)
 
-    def compile(self, kind: Kind) -> None:
-        """Compile the kernel of a kind, unless LLVM fails: `why` has the reason."""
+    def compile(self, kind: Kind) -> Code | None:
+        """Return the kernel of a kind, compiled now; None if LLVM fails: `why` has the reason."""
+        if kind in self.kernels:
+            return self.kernels[kind]
         with LOCK:
-            if kind in self.kernels or self.why:
-                return
-            try:
-                self.kernels[kind] = self.compiled(kind)
-            except Exception as error:  # any failure of LLVM: NumPy is the fallback
-                self.why = failure_reason(error)
+            if kind not in self.kernels and not self.why:
+                try:
+                    self.kernels[kind] = self.compiled(kind)
+                except Exception as error:  # any failure of LLVM: NumPy is the fallback
+                    self.why = failure_reason(error)
+            return self.kernels.get(kind)
 
     def by_numpy(self, kind: Kind, function: Callable[..., Array], *operands: Any) -> Array:
         """Return the result of a function of NumPy, and charge its time to a kind."""
@@ -64,10 +62,3 @@ class PaidKernels(Generic[Kind, Entry]):
         result = function(*operands)
         self.numpy_time[kind] += perf_counter_ns() - start
         return result
-
-    def evict(self, kernel: Compiled) -> None:
-        """Evict a kernel; the next use of its kind recompiles it."""
-        entries = self.kernels.items()
-        self.kernels = {
-            kind: entry for kind, entry in entries if not entry or entry[0] is not kernel
-        }

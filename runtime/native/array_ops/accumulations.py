@@ -136,7 +136,7 @@ def _group(kind: AccumulationKind, n: int) -> str:
     return _GROUP.format(n=n, **{name: "\n".join(text) for name, text in lines.items()})
 
 
-class Accumulations(PaidKernels[AccumulationKind, None]):
+class Accumulations(PaidKernels[AccumulationKind, Any]):
     """The accumulations of a process by machine code."""
 
     def __init__(self, now: bool) -> None:
@@ -154,9 +154,9 @@ class Accumulations(PaidKernels[AccumulationKind, None]):
         self.job(accumulation).run([x.ctypes.data, result.ctypes.data])
         return result
 
-    def compiled(self, kind: AccumulationKind) -> tuple[Any, None]:
+    def compiled(self, kind: AccumulationKind) -> Any:
         """Return the kernel of a kind."""
-        return engine().Compiled(accumulation_kernel(kind)), None
+        return engine().Compiled(accumulation_kernel(kind))
 
     def job(self, accumulation: Accumulation) -> Job:
         """Return an accumulation as a job; its kernel is compiled."""
@@ -166,8 +166,6 @@ class Accumulations(PaidKernels[AccumulationKind, None]):
 
     def _bound(self, accumulation: Accumulation) -> Job:
         kind, (lead, length, lines) = kind_of(accumulation), accumulation.space
-        entry = self.kernels[kind]
-        assert entry
         chunks = -(-lines // kind.lanes)
         size, price = lead * chunks, math.prod(accumulation.space) * COST.ACCUMULATION_STEP
         threads = accumulation.threads if price > COST.NATIVE_SECOND_THREAD else 1
@@ -175,7 +173,7 @@ class Accumulations(PaidKernels[AccumulationKind, None]):
         block = -(-size // (ranges * _SIDE)) * _SIDE
         words = words_of_records([LinesRecord(0, 0, length, lines, chunks)])
         shared = shared_ranges(block, min(threads, -(-size // block)) - 1)
-        return Job(entry[0], words, size, shared, [(0, 0), (1, 1)])
+        return Job(self.kernels[kind], words, size, shared, [(0, 0), (1, 1)])
 
 
 def kind_of(accumulation: Accumulation) -> AccumulationKind:

@@ -140,18 +140,17 @@ class FloatProducts(PaidKernels[FloatProduct, Job]):
             return multiply(x, y, layout, out)
         shapes = left.shape, right.shape
         kind = FloatProduct(left.dtype, *shapes, left.strides, right.strides, threads)
-        if not (entry := self.kernel(kind)):
+        if not (job := self.kernel(kind)):
             return self.by_numpy(kind, multiply, x, y, layout, out)
         batch = np.broadcast_shapes(left.shape[:-_MATRIX], right.shape[:-_MATRIX])
         shape = *batch, left.shape[-2], right.shape[-1]
         result = np.empty(shape, left.dtype) if out is None else out
         if not result.flags.c_contiguous:
             return multiply(x, y, layout, out)
-        _, job = entry
         job.run([array.ctypes.data for array in (left, right, result)])
         return result
 
-    def compiled(self, kind: FloatProduct) -> tuple[Driver, Job] | None:
+    def compiled(self, kind: FloatProduct) -> Job | None:
         """Return the job of a kind; None if one thread has other bits than NumPy."""
         if not _job(kind):
             return None
@@ -168,8 +167,7 @@ class FloatProducts(PaidKernels[FloatProduct, Job]):
             assert test
             test.run([array.ctypes.data for array in (x, y, result)])
             if result.tobytes() == correct.tobytes():
-                job = _job(kind, blocks)
-                return job and (_driver(), job)
+                return _job(kind, blocks)
         return None
 
 

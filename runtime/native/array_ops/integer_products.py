@@ -434,7 +434,7 @@ class ProductKind(NamedTuple):
     unsigned: bool
 
 
-class Products(PaidKernels[ProductKind, ProductCode]):
+class Products(PaidKernels[ProductKind, tuple[Any, ProductCode]]):
     """The integer products of a process by machine code; None stands for products by BLAS."""
 
     def __init__(self, now: bool) -> None:
@@ -475,15 +475,9 @@ class Products(PaidKernels[ProductKind, ProductCode]):
         bind = partial(_job, kernel, code, operands, terms, threads)
         job = lookup(self._jobs, key, bind, COST.KEPT_PLANS)
         assert job
-        kernel.words[0] = 1
         job.run([array.ctypes.data for array in operands])
         product = np.ascontiguousarray(result[..., : x.shape[-2], : y.shape[-1]])
         return product.view(dtype) if product.itemsize == dtype.itemsize else product.astype(dtype)
-
-    def evict(self, kernel: Compiled) -> None:
-        """Evict a kernel; the next use of its kind recompiles it."""
-        super().evict(kernel)
-        self._jobs.clear()
 
     def compiled(self, kind: ProductKind) -> tuple[Any, ProductCode] | None:
         """Return the kernel of a kind, and its code; None if BLAS is faster."""
@@ -492,7 +486,7 @@ class Products(PaidKernels[ProductKind, ProductCode]):
         if not tile:
             return None
         code = ProductCode(tile, *kind[1:])
-        return engine().compile_kernel(ProductWriter(code).kernel(), self), code
+        return engine().compile_kernel(ProductWriter(code).kernel()), code
 
 
 @cache

@@ -35,7 +35,6 @@ from graphir.runtime.native.drivers.thread_pool import shared_ranges, thread_poo
 from graphir.runtime.native.probe import compiled_code
 from graphir.runtime.program.blocks import Range
 from graphir.runtime.program.cost_model import LINE, PAGE
-from graphir.runtime.program.tier import RangeCall
 
 SCRATCH, OWN = -2, -1
 """The numbers, among those of memories, of the scratch memory of a job, and of its own records."""
@@ -61,22 +60,6 @@ def driver(file: str, name: str, *records: type[Structure]) -> Driver:
     return Driver(code.address, (c_void_p * 1)(), function, code)
 
 
-def share(kernel: CallableCode, records: Words, size: int, shared: SharedRanges) -> None:
-    """Run a kernel on all elements below `size`, in ranges, on several threads.
-
-    `records` is the record that all threads read, or a matrix whose rows are those of the threads.
-    """
-    pool, words = thread_pool(), _head(kernel, records, size, shared).copy()
-    words[RECORDS] = records.ctypes.data
-    pool.share(words.ctypes.data, shared.helpers, pool.address)
-
-
-def _head(kernel: CallableCode, records: Words, size: int, shared: SharedRanges) -> Words:
-    """Return the head of a job and its parts, without the address of the records."""
-    step = records.strides[0] // records.itemsize if records.ndim > 1 else 0
-    return job_words(kernel.address, addressof(kernel.context), size, shared, step)
-
-
 class Job:
     """Work that several threads share, for memory that differs by run.
 
@@ -96,7 +79,9 @@ class Job:
         more: Sequence[int] | Words = (),
         alive: Any = None,
     ) -> None:
-        head = _head(kernel, records, size, shared)
+        step = records.strides[0] // records.itemsize if records.ndim > 1 else 0
+        context = addressof(kernel.context)
+        head = job_words(kernel.address, context, size, shared, step)
         self.words = np.concatenate([head, records.ravel(), np.asarray(more, np.int64)])
         self.words[RECORDS] = 8 * len(head)
         self.shared, self.scratch, self.alive = shared, scratch, (kernel, alive)
@@ -156,16 +141,6 @@ class JobCall(WordRecord):
 @cache
 def _calls() -> Driver:
     return driver("drivers/calls.ll", "calls", CallsRecord, JobCall)
-
-
-def share_calls(calls: Sequence[RangeCall], threads: int) -> None:
-    """Make calls in any order, on several threads."""
-    table = words_of_records(
-        JobCall(kernel.address, words.ctypes.data, addressof(kernel.context), first, end)
-        for kernel, words, first, end, _ in calls
-    )
-    own = words_of_records([CallsRecord(calls=table.ctypes.data, scratch=0, scratch_word=-1)])
-    share(_calls(), own, len(calls), shared_ranges(1, threads - 1))
 
 
 def job_of_calls(

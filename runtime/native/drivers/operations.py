@@ -1,7 +1,7 @@
 """The operations of sequences besides kernels: folds and sorts of rows, moves of elements, loops.
 
 An operation is a function with the signature of a kernel, a record with the addresses of its
-operands, and a table of 64-bit words. A fold calls the kernel of a reduction of outer axes. A sort
+operands, and a table of 64-bit words. A fold is the kernel of a reduction of outer axes. A sort
 calls the sorts of NumPy's dtypes, which np.sort and np.argsort call; a probe compares bits with
 theirs before the first use.
 """
@@ -32,7 +32,6 @@ from graphir.runtime.native.drivers.records import (
     record,
     with_numbers,
     word,
-    word_count,
     words_of_records,
 )
 from graphir.runtime.native.probe import compiled_code, engine
@@ -53,26 +52,12 @@ from graphir.runtime.program.tier import (
 Array: TypeAlias = NDArray[Any]
 
 
-@record
-class FoldRecord(WordRecord):
-    """The addresses of the results and of the rows of a fold; the record of its kernel follows."""
-
-    fields = "sums rows"
-
-
-@record
-class FoldTable(WordRecord):
-    """The kernel of a fold, by addresses, and the number of its tiles; their lanes follow."""
-
-    fields = "kernel context tiles"
-
-
-@record
-class LaneRange(WordRecord):
-    """The first lane of a tile, and the number of lanes."""
-
-    fields = "first count"
-
+_START = """
+define void @start(ptr %record, ptr %values, i64 %first, i64 %bytes) {
+  call void @llvm.memcpy.p0.p0.i64(ptr $(get ptr, %record[0]), ptr %values, i64 %bytes, i1 false)
+  ret void
+}"""
+"""The first values of results."""
 
 _MEAN = """
 define void @mean(ptr %record, ptr %unused, i64 %rows, i64 %end) {{
@@ -303,10 +288,9 @@ class Operation(NamedTuple):
 
 
 @cache
-def fold_code() -> Any:
-    """Return the code of reductions of outer axes, and of their first values."""
-    text = driver_text("drivers/fold.ll", FoldRecord, FoldTable, LaneRange)
-    return compiled_code(text, "fold", "start")
+def start_code() -> Any:
+    """Return the code of the first values of results."""
+    return compiled_code(_START, "start")
 
 
 @cache
@@ -351,9 +335,9 @@ def loop_code() -> Any:
 @cache
 def can_fold(name: str, dtype: DType, lanes: int) -> bool:
     """Whether the code of a fold into some lanes is compiled, now."""
-    reduction = column_reductions(True, name, dtype)
+    reduction = column_reductions(name, dtype)
     tile, _ = reduction.tiles(ColumnSpace(1, 1, lanes), 1)
-    return reduction.compile(tile) is not None and bool(fold_code())
+    return reduction.compile(tile) is not None
 
 
 @cache
@@ -377,26 +361,25 @@ def sorts_as_numpy(dtype: Storage) -> bool:
     return True
 
 
-def fold_operation(fold: ColumnFold) -> Operation:
-    """Return a reduction of outer axes as an operation; its kernel is compiled."""
+def fold_operations(fold: ColumnFold) -> list[Operation]:
+    """Return a reduction of outer axes: an operation for each tile, whose kernel is compiled."""
     space = fold.space
-    reduction = column_reductions(True, fold.name, fold.dtype)
+    reduction = column_reductions(fold.name, fold.dtype)
     tile, ranges = reduction.tiles(ColumnSpace(1, 1, space.lanes), 1)
-    kernel, code = reduction.compile(tile), fold_code()
-    head = FoldTable(kernel.address, addressof(kernel.context), len(ranges))
-    lanes = [LaneRange(first, end - first) for first, end in ranges]
-    table = words_of_records([head, *lanes])
-    record = [0] * (word_count(FoldRecord) + 2) + reduction.words(space, 0, space.lanes)
-    arguments = table.ctypes.data, 0, space.lead * space.rows
-    return Operation(code.address, record, arguments, (code, kernel, table))
+    kernel = reduction.compile(tile)
+    arguments = addressof(kernel.context), 0, space.lead * space.rows
+    return [
+        Operation(kernel.address, [0, 0, *reduction.words(space, *lanes)], arguments, (kernel,))
+        for lanes in ranges
+    ]
 
 
 def start_operation(start: ColumnStart) -> Operation:
     """Return the first values of results as an operation."""
     values = np.full(start.size, start.neutral, start.dtype)
-    code = fold_code()
+    code = start_code()
     arguments = values.ctypes.data, 0, values.nbytes
-    return Operation(code.addresses["start"], (0,), arguments, (code, values))
+    return Operation(code.address, (0,), arguments, (code, values))
 
 
 def mean_operation(mean: ColumnMean) -> Operation:

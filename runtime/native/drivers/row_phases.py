@@ -25,7 +25,7 @@ from graphir.runtime.native.drivers.records import (
 )
 from graphir.runtime.native.drivers.thread_pool import shared_ranges
 from graphir.runtime.program.cost_model import PAGE
-from graphir.runtime.program.tier import RangeCall, RowKernel, RowMove
+from graphir.runtime.program.tier import RowKernel, RowMove
 
 
 @record
@@ -131,20 +131,15 @@ class PhaseTable:
 
         `addresses` are those of all memories.
         """
-        call = self.call(addresses)
-        function, address = call.kernel.function, call.record.ctypes.data
+        words = self._template.copy()
+        words[self._positions] += np.array([*addresses, words.ctypes.data])[self._numbers]
+        function, address = _driver().function, words.ctypes.data
 
         def run(first: int, end: int) -> None:
             function(address, None, first, end)
-            _ = call  # the code and the records, which the function has by address alone
+            _ = self, words  # which the function has by address alone
 
         return run
-
-    def call(self, addresses: Sequence[int], alive: Any = None) -> RangeCall:
-        """Return the call that runs the kernels, as yet on no row."""
-        words = self._template.copy()
-        words[self._positions] += np.array([*addresses, words.ctypes.data])[self._numbers]
-        return RangeCall(_driver(), words, 0, 0, (self, alive))
 
     def job(
         self, inner: Mapping[int, int], scratch: int, rows: int, block: int, threads: int

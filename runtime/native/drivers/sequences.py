@@ -31,8 +31,7 @@ from graphir.runtime.native.drivers.jobs import Job
 from graphir.runtime.native.drivers.operations import (
     Operation,
     can_fold,
-    fold_code,
-    fold_operation,
+    fold_operations,
     job_operation,
     join_code,
     join_operation,
@@ -44,10 +43,12 @@ from graphir.runtime.native.drivers.operations import (
     move_operation,
     sort_operation,
     sorts_as_numpy,
+    start_code,
     start_operation,
     take_turns,
 )
 from graphir.runtime.native.drivers.records import WordRecord, context_of, driver_text, record
+from graphir.runtime.native.drivers.row_phases import PlacedKernel
 from graphir.runtime.native.drivers.thread_pool import shared_ranges
 from graphir.runtime.native.probe import compiled_code, engine, failure_reason
 from graphir.runtime.program.codegen.tracing import Storage
@@ -132,12 +133,12 @@ class OperationKind(NamedTuple):
     """A kind of operation in a sequence.
 
     `arguments` are those of `is_usable` for an operation: whether there is code for it, compiled
-    now, with NumPy's bits. `operation` returns the operation.
+    now, with NumPy's bits. `operation` returns the operation, or several.
     """
 
     arguments: Callable[[Any], tuple[Any, ...]]
     is_usable: Callable[..., Any]
-    operation: Callable[[Any], Operation]
+    operation: Callable[[Any], Operation | list[Operation]]
 
 
 Need: TypeAlias = tuple[type[Any], tuple[Any, ...]] | None
@@ -181,9 +182,9 @@ def sequence_entry(
     The parts are ready.
     """
     driver = _driver()
-    operations = [_operation(part.kernel) for part in parts]
-    take_turns([operation.job for operation in operations if operation.job])
-    job_scratch = max([operation.scratch for operation in operations])
+    both = [(part, operation) for part in parts for operation in _operations(part.kernel)]
+    take_turns([operation.job for _, operation in both if operation.job])
+    job_scratch = max([operation.scratch for _, operation in both])
     end, hidden = scratch, 0
     if job_scratch:  # one job after another uses the same memory
         scratch += job_scratch + PAGE
@@ -192,7 +193,7 @@ def sequence_entry(
         scratch = 0
     record, moves, calls = [0] * len(arrays), list[AddressMove](), list[OperationCall]()
     status: int | None = None
-    for part, operation in zip(parts, operations, strict=True):
+    for part, operation in both:
         start = len(record)
         record += operation.record
         places = dict(enumerate(part.places))
@@ -207,9 +208,9 @@ def sequence_entry(
         if isinstance(part.kernel, LoopRun):
             status = len(record) - 1
         calls.append(OperationCall(operation.function, start, *operation.arguments))
-    head = SequenceTable(scratch, len(moves), len(operations))
+    head = SequenceTable(scratch, len(moves), len(calls))
     table = context_of([head, *moves, *calls])
-    code = SequenceCode(driver.address, table, (driver, parts, operations))
+    code = SequenceCode(driver.address, table, (driver, both))
     specs = [ArraySpec(dtype, shape, number) for number, (dtype, shape) in enumerate(arrays)]
     call = EntryCall(
         specs,
@@ -233,11 +234,15 @@ def _driver() -> Any:
     return compiled_code(text, "sequence")
 
 
-def _operation(kernel: Any) -> Operation:
-    """Return a part of a sequence as an operation."""
-    part: type[Any] = kernel.__class__
-    if kind := OPERATIONS.get(part):
-        return kind.operation(kernel)
+def _operations(kernel: Any) -> Sequence[Operation]:
+    """Return a part of a sequence as operations: one, or one for each tile of a fold."""
+    kind = OPERATIONS.get(kernel.__class__)
+    operation = kind.operation(kernel) if kind else _operation(kernel)
+    return operation if isinstance(operation, list) else [operation]
+
+
+def _operation(kernel: PlacedKernel | Job) -> Operation:
+    """Return a kernel of a region, or a job, as an operation."""
     if isinstance(kernel, Job):
         return job_operation(kernel)
     if kernel.shared:
@@ -253,8 +258,7 @@ def _operation(kernel: Any) -> Operation:
 
 def _accumulates(accumulation: Accumulation) -> bool:
     """Whether the kernel of an accumulation is compiled, now."""
-    accumulations(False).compile(kind_of(accumulation))
-    return kind_of(accumulation) in accumulations(False).kernels
+    return accumulations(False).compile(kind_of(accumulation)) is not None
 
 
 def _sort_operation(sort: RowSort) -> Operation:
@@ -285,9 +289,9 @@ def _matrices_code() -> Any:
 
 def _product_operation(product: Product) -> Operation:
     """Return a product as a job of threads, or as a call of the inner loop of np.matmul."""
-    entry = _shared_products().kernels.get(_kind(product)) if product.threads > 1 else None
-    if entry:
-        return job_operation(entry[1])
+    job = _shared_products().kernels.get(_kind(product)) if product.threads > 1 else None
+    if job:
+        return job_operation(job)
     loop, *words = _loop_call(product)
     counts, strides = (np.array(numbers, np.int64) for numbers in words)
     arguments = counts.ctypes.data, strides.ctypes.data, loop.data
@@ -406,7 +410,7 @@ def _row(
     part: type[Part],
     arguments: Callable[[Part], tuple[Any, ...]],
     is_usable: Callable[..., Any],
-    operation: Callable[[Part], Operation],
+    operation: Callable[[Part], Operation | list[Operation]],
 ) -> tuple[type[Any], OperationKind]:
     """Return a row of OPERATIONS: the type of a part, and the kind of its operation."""
     return part, OperationKind(arguments, is_usable, operation)
@@ -424,9 +428,9 @@ OPERATIONS: dict[type[Any], OperationKind] = dict(
             ColumnFold,
             lambda fold: (fold.name, fold.dtype, fold.space.lanes),
             can_fold,
-            fold_operation,
+            fold_operations,
         ),
-        _row(ColumnStart, lambda _: (), fold_code, start_operation),
+        _row(ColumnStart, lambda _: (), start_code, start_operation),
         _row(ColumnMean, lambda mean: (mean.dtype,), mean_code, mean_operation),
         _row(LeafJoin, lambda join: (join.name, join.dtype), join_code, join_operation),
         _row(

@@ -13,9 +13,22 @@ waits for a lock, without using a processor, and after some milliseconds its thr
 that calls nothing, or whose programs have one thread, thus has no workers. A child process of a
 fork starts its own.
 
-The protocol is TRANSITIONS: who changes the state of a worker, in which value of the driver, and
-from what to what. Each of these is an atomic exchange that fails if another thread came first, or,
-where the state belongs to the worker alone, a store.
+The protocol: which function of the driver changes the state of a worker, in which value, and from
+what to what (JOB is the address of a job). Each change is an atomic exchange that fails if another
+thread came first, or, where the state belongs to the worker alone, a store.
+
+| function, value       | before | after  |                                             |
+|-----------------------|--------|--------|---------------------------------------------|
+| give, given           | ABSENT | JOB    | a caller starts a thread                    |
+| give, given           | POLLS  | JOB    | a caller gives a job                        |
+| give, given           | WAITS  | JOB    | a caller gives a job and releases the lock  |
+| give                  | JOB    | ABSENT | the system has no thread to start           |
+| take_back, takes      | JOB    | POLLS  | its caller did the job alone                |
+| run_job, begins       | JOB    | WORKS  | the worker begins the job                   |
+| run_job               | WORKS  | POLLS  | the worker has done the job                 |
+| wait_for_lock, tires  | POLLS  | WAITS  | no job came for a while                     |
+| wait_for_lock, leaves | WAITS  | ABSENT | none came for long                          |
+| work, ended           | POLLS  | ABSENT | the process ends                            |
 """
 
 from __future__ import annotations
@@ -41,36 +54,6 @@ from graphir.runtime.native.drivers.records import (
 )
 from graphir.runtime.native.probe import compiled_code
 from graphir.runtime.program.cost_model import POLL_SECONDS, WAIT_MICROSECONDS, WORKERS
-
-JOB = "job"
-"""The state that is the address of a job."""
-
-
-class Transition(NamedTuple):
-    """A change of the state of a worker, by a thread in a function of the driver.
-
-    `value` is the name of the instruction there, "" for a store. `before` and `after` are states.
-    """
-
-    function: str
-    value: str
-    before: State | str
-    after: State | str
-    meaning: str
-
-
-TRANSITIONS = (
-    Transition("give", "given", State.ABSENT, JOB, "a caller starts a thread"),
-    Transition("give", "given", State.POLLS, JOB, "a caller gives a job"),
-    Transition("give", "given", State.WAITS, JOB, "a caller gives a job and releases the lock"),
-    Transition("give", "", JOB, State.ABSENT, "the system has no thread to start"),
-    Transition("take_back", "takes", JOB, State.POLLS, "its caller did the job alone"),
-    Transition("run_job", "begins", JOB, State.WORKS, "the worker begins the job"),
-    Transition("run_job", "", State.WORKS, State.POLLS, "the worker has done the job"),
-    Transition("wait_for_lock", "tires", State.POLLS, State.WAITS, "no job came for a while"),
-    Transition("wait_for_lock", "leaves", State.WAITS, State.ABSENT, "none came for long"),
-    Transition("work", "ended", State.POLLS, State.ABSENT, "the process ends"),
-)
 
 _PAUSES = 10_000
 """The pauses whose time says how often a worker polls."""

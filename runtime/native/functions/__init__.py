@@ -15,7 +15,6 @@ import numpy as np
 from graphir.runtime.native.assembly import Vector
 from graphir.runtime.native.functions import (
     c_library_double,
-    c_library_single,
     intel_svml,
     numpy_loops,
 )
@@ -25,10 +24,6 @@ INLINE: dict[tuple[np.ufunc, str], dict[str, Callable[..., Any]]] = {
     (np.log, "f"): {"fma": numpy_loops.emit_log},
     (np.exp, "d"): {"avx512f": intel_svml.emit_exp, "fma": c_library_double.emit_exp},
     (np.log, "d"): {"avx512f": intel_svml.emit_log, "fma": c_library_double.emit_log},
-    (np.power, "d"): {"fma": c_library_double.emit_pow},
-    (np.log1p, "f"): {"fma": c_library_single.emit_log1p},
-    (np.expm1, "f"): {"fma": c_library_single.emit_expm1},
-    (np.power, "f"): {"fma": c_library_single.emit_pow},
 }
 """The emitters of ufuncs by the code of the dtype, then by the extension of the processor that they
 require. A kernel uses the first one with the bits of NumPy's loop: `extension_of` then stands among
@@ -46,13 +41,11 @@ def extension_of(function: np.ufunc, code: str, required: str) -> str:
 def inline(function: np.ufunc) -> Callable[..., Vector]:
     """Return the emitter of a function that kernels may use after the probe."""
 
-    def emit(_: Vector, x: Vector, *others: Vector) -> Vector:
+    def emit(_: Vector, x: Vector) -> Vector:
         code = x.dtype.char
-        if any(other.dtype != x.dtype for other in others):
-            return None
         for required, emitter in INLINE.get((function, code), {}).items():
             if x.code.has(extension_of(function, code, required)):
-                return x.in_parts(INLINE_BYTES // x.dtype.itemsize, emitter, *others)
+                return x.in_parts(INLINE_BYTES // x.dtype.itemsize, emitter)
         return None
 
     return emit

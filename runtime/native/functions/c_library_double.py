@@ -1,9 +1,9 @@
-"""Functions of float64 of the GNU C library as vector code: exp, log and pow.
+"""Functions of float64 of the GNU C library as vector code: exp and log.
 
 Where NumPy has no vector loop for a processor, it calls the C library for each element. The library
 computes these functions by tables of 128 entries and polynomials since version 2.28
-(sysdeps/ieee754/dbl-64/e_exp.c, e_log.c and e_pow.c, with tables and bounds of errors from Arm's
-optimized routines). On processors with FMA it runs code in which the compiler has fused products
+(sysdeps/ieee754/dbl-64/e_exp.c and e_log.c, with tables and bounds of errors from Arm's optimized
+routines). On processors with FMA it runs code in which the compiler has fused products
 and sums; the emitters fuse the same ones. Lanes with special results go to NumPy's loop.
 """
 
@@ -120,18 +120,18 @@ _LEAST = _I64(0x3FE6000000000000)
 
 
 @cache
-def _table(name: str) -> ConstantTable:
-    """Return a table of c_library_tables.json, whose words are the bits of float64."""
+def _logarithms() -> ConstantTable:
+    """Return the table of c_library_tables.json, whose words are the bits of float64."""
     tables = json.loads(package_text("functions/c_library_tables.json"))
-    words = " ".join(tables[name]["words"]).split()
+    words = " ".join(tables["log"]["words"]).split()
     return ConstantTable.of(np.array([int(word, 16) for word in words], _U64).view(_F64))
 
 
 def emit_log(x: Vector) -> Vector:
     """Emit log of float64."""
     a2, a3, a4, a5, a6 = [_F64(float.fromhex(coefficient)) for coefficient in _LOG]
-    k, z, place = _reduced(x, _LEAST, 1)
-    inverse, log_c = place.gather_pairs(_table("log"))
+    k, z, place = _reduced(x)
+    inverse, log_c = place.gather_pairs(_logarithms())
     rest = fma(z, inverse, _F64(-1))
     sum_ = fma(k, _LN_2_HIGH, log_c)
     high, square = rest + sum_, rest * rest
@@ -144,10 +144,10 @@ def emit_log(x: Vector) -> Vector:
     return x.code.rarely(~is_normal, result, lambda: call_loop(np.log, x))
 
 
-def _reduced(x: Vector, least: Vector, shift: int) -> tuple[Vector, Vector, Vector]:
-    """Emit k, z and the index of the interval of z times 2**shift, for positive normal numbers."""
-    offset = (x.view(_I64) - least).view(_U64)
-    place = (offset >> _U64(45 - shift)) & _U64(127 << shift)
+def _reduced(x: Vector) -> tuple[Vector, Vector, Vector]:
+    """Emit k, z and twice the index of the interval of z, for positive normal numbers."""
+    offset = (x.view(_I64) - _LEAST).view(_U64)
+    place = (offset >> _U64(44)) & _U64(127 << 1)
     z = (x.view(_I64) - (offset & _U64(0xFFF << 52)).view(_I64)).view(_F64)
     biased = ((offset + _U64(1024 << 52)) >> _U64(52)).view(_I64) + _INTEGERS.view(_I64)
     return biased.view(_F64) - (_INTEGERS + _F64(1024)), z, place.view(_I64)
@@ -170,55 +170,3 @@ def _log_near_1(x: Vector) -> Vector:
     high = fma(product, b2, rest)
     low = fma(lower * b2, rest + upper, fma(product, b2, rest - high))
     return high + fma(tail, cube, low)
-
-
-# -- pow of float64: the logarithm of x as a sum of two numbers, and exp of the product with y
-
-_POW_LOG = (
-    "-0x1p-1",
-    "-0x1.5555555555560p-1",
-    "0x1.0000000000006p-1",
-    "0x1.999999959554ep-1",
-    "-0x1.555555529a47ap-1",
-    "-0x1.2495b9b4845e9p+0",
-    "0x1.0002b8b263fc3p+0",
-)
-"""The coefficients of rest**2 and up, each divided by that of rest**2 or a power of it."""
-
-_POW_LEAST = _I64(0x3FE6955500000000)
-
-
-def emit_pow(x: Vector, y: Vector) -> Vector:
-    """Emit pow of float64."""
-    high, low = _sum_of_logarithm(x)
-    product = y * high
-    error = fma(y, low, fma(high, y, -product))
-    sum_ = fma(product, _STEPS, _INTEGERS)
-    k = sum_ - _INTEGERS
-    rest = error + fma(k, -_STEP_LOW, fma(k, -_STEP_HIGH, product))
-    size, power = np.absolute(product), np.absolute(y)
-    is_usual = (x >= np.finfo(_F64).tiny) & (x < _F64(np.inf))
-    is_usual = is_usual & (power >= _F64(2.0**-65)) & (power < _F64(2.0**63))
-    is_usual = is_usual & (size >= _F64(2.0**-54)) & (size < _FAR)
-    return x.code.rarely(~is_usual, _power(sum_, rest), lambda: call_loop(np.power, x, y))
-
-
-def _sum_of_logarithm(x: Vector) -> tuple[Vector, Vector]:
-    """Emit the logarithm of positive normal numbers as a sum of two numbers."""
-    a0, a1, a2, a3, a4, a5, a6 = [_F64(float.fromhex(coefficient)) for coefficient in _POW_LOG]
-    k, z, index = _reduced(x, _POW_LEAST, 0)
-    index = index + (index << 1)
-    inverse, log_c = index.gather_pairs(_table("pow"))
-    log_c_low = (index + _I64(2)).gather_from(_table("pow"))
-    rest = fma(z, inverse, _F64(-1))
-    sum_ = fma(k, _LN_2_HIGH, log_c)
-    low = fma(k, _LN_2_LOW, log_c_low)
-    half = rest * a0
-    total, square = rest + sum_, rest * half
-    cube, square_low = rest * square, fma(half, rest, -square)
-    high = total + square
-    tail = fma(square, fma(fma(rest, a6, a5), square, fma(rest, a4, a3)), fma(rest, a2, a1))
-    low = low + ((sum_ - total) + rest) + square_low + ((total - high) + square)
-    low = fma(cube, tail, low)
-    result = high + low
-    return result, (high - result) + low

@@ -302,7 +302,7 @@ class SequenceWriter:
         fold = ColumnFold(symbol.op.name, symbol.dtype, space)
         self._allocate(step.write, math.prod(step.shape) * dtype.itemsize)
         result = self._places[step.write]
-        self._add_sums([symbol], space, SequencePart(fold, [result, source]), [result])
+        self._add_sums([symbol], space, SequencePart(fold, [source, result]), [result])
         self.price += math.prod(space) * dtype.itemsize * COST.COLUMN_BYTE
         return True
 

@@ -56,19 +56,13 @@ def resident() -> int:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
 
 
-def many(graphs: int, alive: bool) -> list[int]:
-    """Memory after each tenth of so many graphs, of which programs die or stay alive."""
-    kept: list[Program] = []
+def many(graphs: int) -> list[int]:
+    """Memory after each tenth of so many graphs, whose programs die."""
     found: list[int] = []
     for number in range(graphs):
         program = Program(chain(number), native="now")
         assert right(program, number)
         assert is_native(program)
-        if alive:
-            kept.append(program)
-        if alive and not number % 97:
-            old = random.randrange(len(kept))
-            assert right(kept[old], old)
         if number % (graphs // 10) == graphs // 10 - 1:
             found.append(resident())
     return found
@@ -128,9 +122,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60)
     given = parser.parse_args()
     faulthandler.enable()
-    for alive in (False, True):
-        sizes = many(given.graphs, alive)
-        print("programs stay alive" if alive else "programs die", [size >> 10 for size in sizes])
+    print("megabytes:", [size >> 10 for size in many(given.graphs)])
     print("64 threads:", at_once(64, given.seconds), "calls in turn, all right")
     with tempfile.TemporaryDirectory() as folder:
         killed(int(given.seconds), folder)

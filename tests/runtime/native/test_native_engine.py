@@ -211,51 +211,53 @@ def test_equal_programs_share_a_kernel(engine: Any) -> None:
     assert len(engine._kernels) == 2
 
 
-@needs_llvmlite
-def test_kernels_are_let_go_and_made_again(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(COST, "KEPT_KERNELS", 4)
-    programs = [Program(chain(number), native="now") for number in range(12)]
-    for _ in range(2):
-        made: list[weakref.ref[Any]] = []
-        for number, program in enumerate(programs):
-            assert right(program, number)
-            assert is_native(program)
-            made += [weakref.ref(one) for one in program.kernels(0).compiled_kernels.values()]
-        assert len(made) == 12
-        gc.collect()
-        assert sum(one() is not None for one in made) == len(engine._kernels) == 4
+def kernels_of(program: Program) -> list[Any]:
+    return list(program.kernels(0).compiled_kernels.values())
 
 
 @needs_llvmlite
-def test_kernels_that_are_used_stay(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernels_of_programs_that_die_are_freed(
+    engine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(COST, "KEPT_KERNELS", 4)
-    assert right(Program(chain(20), native="now"), 20)  # the oldest of all that were called goes
-    used = Program(chain(0), native="now")
-    assert right(used, 0)
-    kernel = next(iter(used.kernels(0).compiled_kernels.values()))
-    for number in range(1, 20):
-        assert right(Program(chain(number), native="now"), number)
-        assert right(used, 0)
-    assert list(used.kernels(0).compiled_kernels.values()) == [kernel]
+    made: list[weakref.ref[Any]] = []
+    for number in range(12):
+        program = Program(chain(number), native="now")
+        assert right(program, number)
+        made += map(weakref.ref, kernels_of(program))
+    del program
+    gc.collect()
+    assert len(made) == 12
+    assert sum(one() is not None for one in made) == len(engine._kernels) <= 4
+
+
+@needs_llvmlite
+def test_kernels_stay_as_long_as_their_program(
+    engine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(COST, "KEPT_KERNELS", 1)
+    programs = [Program(chain(number), native="now") for number in range(4)]
+    assert all(right(program, number) for number, program in enumerate(programs))
+    kernels = list(map(kernels_of, programs))
+    assert all(right(program, number) for number, program in enumerate(programs))
+    assert kernels == list(map(kernels_of, programs))
 
 
 @needs_llvmlite
 def test_code_that_is_called_is_not_freed(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(COST, "KEPT_KERNELS", 1)
     program = Program(chain(3), native="now")
     assert right(program, 3)
     function: Any = program.machine_code
-    kernel = weakref.ref(next(iter(program.kernels(0).compiled_kernels.values())))
-    monkeypatch.setattr(COST, "KEPT_KERNELS", 1)
-    for number in range(4, 8):
-        assert right(Program(chain(number), native="now"), number)
-    assert not is_native(program)
+    kernel = weakref.ref(kernels_of(program)[0])
+    assert right(Program(chain(4), native="now"), 4)
+    del program
+    gc.collect()
     assert kernel() is not None
     assert function(VALUES).tobytes() == wanted(3).tobytes()
     del function
     gc.collect()
     assert kernel() is None
-    assert right(program, 3)
-    assert is_native(program)
 
 
 @needs_llvmlite
@@ -263,7 +265,7 @@ def test_code_that_is_called_is_not_freed(engine: Any, monkeypatch: pytest.Monke
 def test_memory_levels_off() -> None:
     run(
         "BEGIN\nfrom runtime.program.cost_model import COST\nCOST.KEPT_KERNELS = 8\n"
-        "sizes = many(150, alive=False)\n"
+        "sizes = many(150)\n"
         "assert sizes[-1] - sizes[4] < 75 * 15, sizes  # a live kernel is about 50 KB"
     )
 

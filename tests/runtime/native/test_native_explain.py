@@ -290,16 +290,3 @@ def test_an_op_is_native_or_it_is_told_why(op: Op) -> None:
                     assert made.ir(number).assembly
                 except ExecutionError as error:
                     assert "stays in NumPy: no machine code for " in str(error)
-
-
-def test_a_processor_that_llvm_does_not_know_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("garbage", "x86-64 ", "+avx2", "pentium"):
-        monkeypatch.setenv("GRAPHIR_NATIVE_CPU", name)
-        with pytest.raises(ExecutionError, match='is "x86-64" or "haswell"; got'):
-            Program(Graph.parse(ONE), native="now")
-
-
-ONE = """graph @one rules=max (%x: float32[n]) -> (float32[n]) {
-  %0 = tanh(%x) : float32[n]
-  return %0
-}"""

@@ -19,9 +19,7 @@ from hypothesis import given, note, settings
 
 from graphir import DType, Graph, Symbol, ops
 from graphir.runtime import Program, interpret
-from graphir.runtime.native.drivers.jobs import share
-from graphir.runtime.native.region_calls import CopyingEntry, KernelCall
-from graphir.runtime.program.tier_up import TierUp
+from graphir.runtime.native.region_calls import KernelCall
 from tests.support.evaluator import agree, same
 from tests.support.layouts import LAYOUTS
 from tests.support.native_runs import (
@@ -369,16 +367,14 @@ def test_threads_take_ranges_from_a_counter(threads: int, axis: int | None) -> N
     graph = graph_of(make, (DType.float32, ("m", "n")), (DType.float32, ("n",)))
     x, y = values(DType.float32, 1500 * 1003).reshape(1500, 1003), values(DType.float32, 1003, 1)
     program = Program(graph, threads=threads, native="now")
-    takers: list[Any] = []
-    with patch(
-        "graphir.runtime.native.region_calls.share", lambda *a: takers.append(a) or share(*a)
-    ):
+    share = KernelCall._share
+    with patch.object(KernelCall, "_share", autospec=True, side_effect=share) as takers:
         for _ in range(3):
             both = [
                 z if isinstance(z, tuple) else (z,) for z in (program(x, y), interpret(graph, x, y))
             ]
             assert all(map(same, *both))
-    assert bool(takers) == (axis != 0)
+    assert takers.called == (axis != 0)
 
 
 @pytest.mark.usefixtures("_step_by_step")
@@ -452,25 +448,3 @@ def test_regions_that_are_too_long() -> None:
     array = np.linspace(0.1, 1, 50, dtype=np.float32)
     assert same(program(array), interpret(graph, array))
     assert "instructions in one region, more than 1000" in left(program)[0]
-
-
-@every("shapes", [((40, 6, 3), (1, 6, 1)), ((2, 3, 4, 5), (1, 3, 1, 1))])
-def test_entries_that_read_copies(shapes: Any) -> None:
-    """Operands, constants too, that are broadcast along rows shorter than a vector."""
-    shape, small = shapes
-    graph = Graph("copies", rules="numpy")
-    x, each = graph.input("float32", shape), graph.input("float32", small)
-    fixed = graph.constant(values(DType.float32, 6)[: math.prod(small)].reshape(small), "float32")
-    y = ops.relu(x * fixed + each)
-    joined = ops.concat([each, each], axis=0)  # a step that machine code does not run
-    graph.output(y, ops.min(y, axis=None), ops.max(y, axis=None), joined)
-    given = values(DType.float32, math.prod(shape)).reshape(shape)
-    others = [values(DType.float32, math.prod(small), k).reshape(small) for k in range(4)]
-    program, call = Program(graph, native="now"), CopyingEntry.__call__
-    one_by_one = patch.object(TierUp, "take_sequence", lambda _: False)
-    counted = patch.object(CopyingEntry, "__call__", autospec=True, side_effect=call)
-    with one_by_one, counted as entries:
-        for other in (*others, others[0][..., ::-1], others[1].tolist()):
-            other = np.asarray(other, "float32")
-            assert all(map(same, program(given, other), interpret(graph, given, other)))
-    assert entries.call_count

@@ -16,6 +16,7 @@ from graphir.semantics.kernels import KERNELS
 from tests.support.native_runs import (
     casts,
     check,
+    compiled_for,
     every_op,
     graph_of,
     left,
@@ -73,12 +74,12 @@ def test_every_op_on_broadcast_operands(dtype: DType, shapes: Any) -> None:
 
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="another architecture")
 @pytest.mark.parametrize("cpu", OTHERS)
-def test_every_op_and_cast_on_other_processors(cpu: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GRAPHIR_NATIVE_CPU", cpu)
-    for dtype in OTHERS[cpu]:
-        inputs = [values(dtype, 1100, seed) for seed in range(3)]
-        check(graph_of(partial(every_op, dtype), *[(dtype, ("n",))] * 3), *inputs)
-        check(graph_of(casts, (dtype, ("n",))), sources(dtype))
+def test_every_op_and_cast_on_other_processors(cpu: str) -> None:
+    with compiled_for(cpu):
+        for dtype in OTHERS[cpu]:
+            inputs = [values(dtype, 1100, seed) for seed in range(3)]
+            check(graph_of(partial(every_op, dtype), *[(dtype, ("n",))] * 3), *inputs)
+            check(graph_of(casts, (dtype, ("n",))), sources(dtype))
 
 
 @pytest.mark.parametrize("dtype", [d for d in STRONG if d.is_integer], ids=str)

@@ -15,7 +15,7 @@ from graphir import Graph
 from graphir.runtime import Program, interpret
 from graphir.runtime.native.array_ops import integer_products as native
 from graphir.runtime.program.cost_model import COST
-from tests.support.native_runs import needs_llvmlite
+from tests.support.native_runs import compiled_for, needs_llvmlite
 from tests.support.tables import every
 
 pytestmark = needs_llvmlite
@@ -55,8 +55,7 @@ def test_products_are_numpys(
     y = integers(random, dtype, (*batches[1], k, n))
     results = [each for each in INTEGERS if each.itemsize >= dtype.itemsize]
     result_dtype = data.draw(st.sampled_from(results))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GRAPHIR_NATIVE_CPU", cpu)
+    with compiled_for(cpu):
         tier = native.Products(now=True)
         result = matmul(x, y, result_dtype, tier, data.draw(st.integers(1, 3)))
     assert tier.kernels and not tier.why
@@ -164,16 +163,6 @@ def test_it_is_compiled_meanwhile_once_it_pays(monkeypatch: pytest.MonkeyPatch) 
         assert matmul(x, x, x.dtype, tier, 1)[0, 0] == 64
     assert tier.kernels
     assert matmul(x, x, x.dtype, tier, 1)[0, 0] == 64
-
-
-def test_an_evicted_kernel_is_compiled_again() -> None:
-    x = np.ones((64, 64), np.int32)
-    tier = native.Products(now=True)
-    matmul(x, x, x.dtype, tier, 1)
-    for entry in [entry for entry in tier.kernels.values() if entry]:
-        tier.evict(entry[0])
-        assert not tier.kernels
-    assert matmul(x, x, x.dtype, tier, 1)[0, 0] == 64 and tier.kernels
 
 
 def test_where_llvm_fails_numpy_multiplies(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
 import threading
 import time
@@ -17,7 +16,6 @@ from hypothesis import strategies as st
 from graphir import DType, Graph, Symbol, ops
 from graphir.numpy_api.trace import trace
 from graphir.runtime import Program, interpret, jit
-from graphir.runtime.native import background
 from graphir.runtime.native.drivers import sequences
 from graphir.runtime.program.cost_model import COST
 from tests.support.evaluator import same
@@ -400,22 +398,6 @@ def test_a_failure_of_the_compiler_is_no_error(monkeypatch: pytest.MonkeyPatch) 
     for _ in range(5):
         assert same(function(*inputs), layer(*inputs))
     assert function.program(*inputs).machine_code is None
-
-
-def test_evicted_kernels_end_the_sequence() -> None:
-    function = jit(layer, rules="numpy")
-    inputs = normal(6, 4), normal(4, 3), normal(3)
-    for _ in range(5):
-        function(*inputs)
-    program = function.program(*inputs)
-    (kernels,) = [program.kernels(n) for n, step in enumerate(program.steps) if "Reg" in repr(step)]
-    assert kernels and program.machine_code
-    with background.LOCK:
-        for kernel in list(kernels.compiled_kernels.values()):  # pyright: ignore
-            kernels.evict(kernel)  # pyright: ignore
-    assert program.machine_code is None
-    gc.collect()
-    assert same(function(*inputs), layer(*inputs))
 
 
 @pytest.mark.parametrize("size", [8, 90])

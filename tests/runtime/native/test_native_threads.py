@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 from graphir import Graph, ops
 from graphir.runtime import Program, interpret
 from graphir.runtime.program.cost_model import COST
-from tests import ROOT
 from tests.runtime.native.native_processes import needs_fork, needs_linux, run
 from tests.support.evaluator import same
 from tests.support.native_runs import needs_llvmlite
@@ -102,27 +100,3 @@ def test_a_process_may_end_right_after_a_call() -> None:
             BEGIN + "import sys\nprogram = Program(g, threads=2, native='now')\n"
             "program(x), program(x)" + end
         )
-
-
-def test_the_driver_of_the_pool_changes_states_as_its_table_says() -> None:
-    from graphir.runtime.native.drivers.thread_pool import JOB, TRANSITIONS
-
-    text = (ROOT / "runtime/native/drivers/thread_pool.ll").read_text(encoding="utf-8")
-    change = re.compile(
-        r"(?:%(?P<value>\w+) = cmpxchg ptr %worker, i64 (?P<before>\S+), i64 (?P<after>\S+) seq_cst"
-        r"|store atomic i64 (?P<stored>\S+), ptr %worker )"
-    )
-    changes = {
-        (function.split("(")[0], match["value"] or ""): (
-            match["before"],
-            match["after"] or match["stored"],
-        )
-        for function in re.split(r"(?m)^define .*?@", text)[1:]
-        for match in change.finditer(function)
-    }
-    assert {(row.function, row.value) for row in TRANSITIONS} == {*changes}
-    for row in TRANSITIONS:
-        before, after = changes[row.function, row.value]
-        job = {"%word", "%state"} if row.before == JOB else {"%state"}
-        assert before is None or before in {f"State.{getattr(row.before, 'name', '')}", *job}, row
-        assert after == ("%word" if row.after == JOB else f"State.{row.after.name}"), row
