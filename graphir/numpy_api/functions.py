@@ -20,7 +20,6 @@ from graphir.ir.symbol import Symbol
 from graphir.numpy_api.counting import COUNTING
 from graphir.numpy_api.interpolation import INTERPOLATION, interpolated
 from graphir.numpy_api.movement import MOVEMENT, as_symbols, axes_of, flat
-from graphir.numpy_api.order_statistics import ORDER_STATISTICS, quantiles
 from graphir.numpy_api.pieces import PIECES
 from graphir.numpy_api.products import PRODUCTS
 from graphir.numpy_api.reductions import masked
@@ -334,7 +333,6 @@ _FUNCTIONS_BY_PATH: dict[str, Function] = {
     **PIECES,
     **PRODUCTS,
     **STATISTICS,
-    **ORDER_STATISTICS,
 }
 
 
@@ -353,7 +351,6 @@ FUNCTIONS = _resolve()
 """The implementation on symbols of each NumPy function."""
 
 BODY_FUNCTIONS: dict[str, Function] = {
-    "_quantile": quantiles,
     "compiled_interp": interpolated,
     "compiled_interp_complex": interpolated,
 }

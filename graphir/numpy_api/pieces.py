@@ -9,12 +9,9 @@ from typing import Any
 import numpy as np
 
 from graphir import ops
-from graphir.dtypes import DType
 from graphir.errors import GraphError, ShapeError
-from graphir.ir.graph import Graph
-from graphir.ir.literals import is_literal
 from graphir.ir.symbol import Symbol
-from graphir.numpy_api.movement import as_symbols, axes_of, flat, moveaxis, of_rank, squeeze, take
+from graphir.numpy_api.movement import as_symbols, axes_of, flat, of_rank, squeeze, take
 from graphir.ops.attributes import axis as axis_of
 from graphir.ops.attributes import natural
 from graphir.ops.shape_rules import broadcast_shapes
@@ -59,15 +56,6 @@ def _array_split(ary: Symbol, indices_or_sections: Any, axis: int = 0) -> list[S
     return _split(ary, list(accumulate(sizes))[:-1], axis)
 
 
-def _splitting(axis: int) -> Function:
-    def split(ary: Symbol, indices_or_sections: Any) -> Any:
-        if ary.rank <= (axis if axis != 1 else 0):
-            raise ShapeError(f"axis {axis} is out of range", got=str(ary.type))
-        return _split(ary, indices_or_sections, min(axis, ary.rank - 1))
-
-    return split
-
-
 def unstack(x: Symbol, /, *, axis: int = 0) -> tuple[Symbol, ...]:
     """Return the slices along an axis of known size, each without that axis."""
     size = x.shape[axis_of(axis, (x.type,))]
@@ -83,16 +71,6 @@ def _compress(condition: Any, a: Symbol, axis: int | None = None) -> Symbol:
             fix="choose with np.where(condition, x, 0)",
         )
     return take(a, np.flatnonzero(condition), axis)
-
-
-def _delete(arr: Symbol, obj: Any, axis: int | None = None) -> Symbol:
-    x, at = (flat(arr), 0) if axis is None else (arr, axis_of(axis, (arr.type,)))
-    size = x.shape[at]
-    if not isinstance(size, int) or isinstance(obj, Symbol):
-        raise GraphError(
-            "the size of the result depends on values", fix="take what is kept by np.take"
-        )
-    return take(x, np.delete(np.arange(size), obj), at)
 
 
 # -- differences
@@ -127,11 +105,6 @@ def _append(arr: Any, values: Any, axis: int | None = None) -> Symbol:
     return ops.concat([flat(x), flat(y)] if axis is None else [x, y], axis=axis or 0)
 
 
-def _column_stack(tup: Sequence[Any]) -> Symbol:
-    columns = [x if x.rank > 1 else ops.reshape(x, (x.size, 1)) for x in as_symbols(*tup)]
-    return ops.concat(columns, axis=1)
-
-
 def _broadcast_arrays(*args: Any) -> tuple[Symbol, ...]:
     symbols = as_symbols(*args)
     shape = broadcast_shapes([symbol.shape for symbol in symbols])
@@ -163,42 +136,7 @@ def _meshgrid(*xi: Any, sparse: bool = False, indexing: str = "xy", copy: bool =
     return tuple(ops.broadcast_to(vector, shape) for vector in lines)
 
 
-def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Symbol:
-    """Return the choice of the first true condition.
-
-    All choices and the default promote together.
-    """
-    operands = [*choicelist, default]
-    graph = next(x.graph for x in (*operands, *condlist) if isinstance(x, Symbol))
-    dtype = graph.rules.promote(*operands)
-    *choices, result = (_of_dtype(graph, x, dtype) for x in operands)
-    for condition, choice in reversed(list(zip(condlist, choices, strict=True))):
-        result = ops.where(condition, choice, result)
-    return result
-
-
-def _of_dtype(graph: Graph, x: Any, dtype: DType) -> Symbol:
-    """Return a symbol, array or number as a symbol of a dtype."""
-    if is_literal(x):
-        return graph.scalar(x, dtype)
-    x = x if isinstance(x, Symbol) else graph.constant(np.asarray(x))
-    return x if x.dtype is dtype else x.cast(dtype)
-
-
 # -- rotation and shifts
-
-
-def _rot90(m: Symbol, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Symbol:
-    first, second = axes_of(m, tuple(axes))
-    for _ in range(k % 4):
-        m = ops.flip(ops.transpose(m, first, second), axis=first)
-    return m
-
-
-def _rollaxis(a: Symbol, axis: int, start: int = 0) -> Symbol:
-    axis = axis_of(axis, (a.type,))
-    start = start + a.rank if start < 0 else start
-    return moveaxis(a, axis, start - (axis < start))
 
 
 def _fft_shift(sign: int) -> Function:
@@ -217,11 +155,6 @@ def _fft_shift(sign: int) -> Function:
         return x
 
     return shift
-
-
-def _ediff1d(ary: Symbol, to_end: Any = None, to_begin: Any = None) -> Symbol:
-    ends = [part for part in (to_begin, diff(flat(ary)), to_end) if part is not None]
-    return ends[0] if len(ends) == 1 else ops.concat(as_symbols(*ends), axis=0)
 
 
 # -- comparison, NaN and infinities
@@ -252,14 +185,6 @@ def _array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     return ops.all(same | (ops.is_nan(x) & ops.is_nan(y)) if equal_nan else same)
 
 
-def _array_equiv(a1: Any, a2: Any) -> Any:
-    x, y = as_symbols(a1, a2)
-    try:
-        return ops.all(x == y)
-    except ShapeError:
-        return x.graph.scalar(False, "bool")
-
-
 def _nan_to_num(
     x: Symbol, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
 ) -> Symbol:
@@ -280,64 +205,24 @@ def _nan_to_num(
     return x
 
 
-def _infinite(negative: bool) -> Function:
-    def ask(x: Symbol) -> Symbol:
-        sign = ops.signbit(x)
-        return ops.is_inf(x) & (sign if negative else ops.logical_not(sign))
-
-    return ask
-
-
-def _isreal(x: Symbol) -> Symbol:
-    return ops.imag(x) == 0 if x.dtype.is_complex else x.graph.full(True, x.shape, "bool")
-
-
-def _iscomplex(x: Symbol) -> Symbol:
-    return ops.logical_not(_isreal(x))
-
-
-def _polyval(p: Any, x: Any) -> Symbol:
-    """Return the polynomial's value by Horner's rule, started from 0 as in NumPy."""
-    p, x = as_symbols(p, x)
-    y = x.graph.full(0, x.shape, x.dtype)
-    for coefficient in unstack(p):
-        y = y * x + coefficient
-    return y
-
-
 PIECES: dict[str, Function] = {
     "array_split": _array_split,
-    "vsplit": _splitting(0),
-    "hsplit": _splitting(1),
-    "dsplit": _splitting(2),
     "unstack": unstack,
     "split": _split,
     "diff": diff,
     "compress": _compress,
-    "delete": _delete,
     "append": _append,
-    "column_stack": _column_stack,
     "broadcast_arrays": _broadcast_arrays,
     "atleast_1d": _at_least(1),
     "atleast_2d": _at_least(2),
     "atleast_3d": _at_least(3),
     "meshgrid": _meshgrid,
-    "select": _select,
-    "rot90": _rot90,
-    "rollaxis": _rollaxis,
     "fft.fftshift": _fft_shift(1),
     "fft.ifftshift": _fft_shift(-1),
-    "ediff1d": _ediff1d,
     "isclose": _isclose,
     "allclose": _allclose,
     "array_equal": _array_equal,
-    "array_equiv": _array_equiv,
     "nan_to_num": _nan_to_num,
-    "isposinf": _infinite(False),
-    "isneginf": _infinite(True),
-    "isreal": _isreal,
-    "iscomplex": _iscomplex,
     "fix": ops.trunc,
-    "polyval": _polyval,
 }
 """The implementations by the function's path in numpy."""

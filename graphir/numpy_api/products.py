@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -92,15 +90,6 @@ def _tensordot(a: Any, b: Any, axes: Any = 2) -> Symbol:
     return ops.tensordot(a, b, axes=axes)
 
 
-def _kron(a: Any, b: Any) -> Symbol:
-    a, b = as_symbols(a, b)
-    rank = max(a.rank, b.rank)
-    left, right = (1,) * (rank - a.rank) + a.shape, (1,) * (rank - b.rank) + b.shape
-    x = ops.reshape(a, tuple(chain.from_iterable(zip(left, (1,) * rank, strict=True))))
-    y = ops.reshape(b, tuple(chain.from_iterable(zip((1,) * rank, right, strict=True))))
-    return ops.reshape(x * y, tuple(m * n for m, n in zip(left, right, strict=True)))
-
-
 def _cross(
     a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Symbol:
@@ -112,20 +101,6 @@ def _cross(
         raise ShapeError("cross takes vectors of 3 elements", got=f"{a.type} and {b.type}")
     left, right = ([ops.roll(x, shift=-by, axis=-1) for by in (1, 2)] for x in (a, b))
     return moveaxis(left[0] * right[1] - left[1] * right[0], -1, axisc)
-
-
-def _vander(x: Symbol, N: int | None = None, increasing: bool = False) -> Symbol:  # noqa: N803
-    """Return the powers as cumulative products, in the join of x's dtype and int64."""
-    if x.rank != 1:
-        raise ShapeError("vander takes a vector", got=str(x.type))
-    x = x.cast(x.graph.rules.common((x.type, x.type.cast(DType.int64))))
-    columns = x.shape[0] if N is None else N
-    powers = ops.broadcast_to(ops.unsqueeze(x, 1), (x.shape[0], columns))
-    if columns == 0:
-        return powers
-    ones = x.graph.full(1, (x.shape[0], 1), x.dtype)
-    products = ops.cumulative_prod(ops.concat([ones, powers[:, 1:]], axis=1), axis=1)
-    return products if increasing else ops.flip(products, axis=1)
 
 
 def wide(x: Symbol) -> Symbol:
@@ -200,22 +175,6 @@ def _norm_of_matrices(x: Symbol, *, keepdims: bool = False, ord: Any = "fro") ->
     return _norm(x, ord, (-2, -1), keepdims)
 
 
-def _matrix_power(a: Symbol, n: int) -> Symbol:
-    """Return a matrix power by repeated squaring, in NumPy's order of products."""
-    if n < 1:
-        raise GraphError("matrix_power needs an exponent of at least 1", got=str(n))
-    if n <= 3:
-        return reduce(ops.matmul, [a] * n)
-    square: Any = None
-    power: Any = None
-    while n:
-        square = a if square is None else ops.matmul(square, square)
-        n, bit = divmod(n, 2)
-        if bit:
-            power = square if power is None else ops.matmul(power, square)
-    return power
-
-
 PRODUCTS: dict[str, Callable[..., Any]] = {
     "dot": _dot,
     "inner": _inner,
@@ -225,12 +184,9 @@ PRODUCTS: dict[str, Callable[..., Any]] = {
     "linalg.matmul": ops.matmul,
     "linalg.vecdot": _linalg_vecdot,
     "einsum": einsum,
-    "kron": _kron,
     **dict.fromkeys(("cross", "linalg.cross"), _cross),
-    "vander": _vander,
     "linalg.norm": _norm,
     "linalg.vector_norm": _array_api_norm,
     "linalg.matrix_norm": _norm_of_matrices,
-    "linalg.matrix_power": _matrix_power,
 }
 """The implementations by the function's path in numpy."""

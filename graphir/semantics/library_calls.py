@@ -156,9 +156,9 @@ class NumPyCall:
 
 
 def new_leaves(result: Any, arguments: Iterable[Any]) -> list[Any]:
-    """Return the results of a call, one by one, without arguments that it returns."""
+    """Return the results of a call, one by one, without None and arguments that it returns."""
     arrays = {id(value) for value in arguments if issubclass(type(value), np.ndarray)}
-    return [leaf for leaf in leaves(result) if id(leaf) not in arrays]
+    return [leaf for leaf in leaves(result) if leaf is not None and id(leaf) not in arrays]
 
 
 def mapped(leaf: Callable[[Any], Any], value: Any) -> Any:

@@ -34,7 +34,7 @@ from graphir.numpy_api.arrays.memory import (
     TraceMemory,
     plainly,
 )
-from graphir.numpy_api.arrays.operands import adopted, cast_symbol, plains
+from graphir.numpy_api.arrays.operands import adopted, array_from, cast_symbol, plains
 from graphir.numpy_api.arrays.selection import SelectionValue
 from graphir.numpy_api.arrays.value_methods import (
     DispatchProtocols,
@@ -45,7 +45,6 @@ from graphir.numpy_api.arrays.value_methods import (
     ufunc_protocol,
     unknown_values_error,
 )
-from graphir.numpy_api.arrays.writers import WRITERS
 from graphir.numpy_api.signatures import bind_methods
 from graphir.numpy_api.traced_numbers import TracedNumber
 from graphir.numpy_api.ufuncs import BINARY, COMPARISONS, MATMUL, UNARY
@@ -430,7 +429,7 @@ class SymbolicArray(DispatchProtocols, FunctionMethods, UnknownValueMethods, Arr
 
     def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
         """Set elements by their positions in row-major order."""
-        cast("Any", WRITERS[np.put])(self.memory, self, indices, values, mode)
+        function_calls.call_function(np.put, (self, indices, values, mode), {})
 
     # -- values, which exist only if they are known
 
@@ -647,7 +646,14 @@ class FlatValues:
     def __setitem__(self, key: Any, value: Any) -> None:
         array = self._array
         places: Any = plainly(operator.getitem, np.arange(array.size), plains(key))
-        cast("Any", WRITERS[np.put])(array.memory, array, places, value)
+        if not np.isscalar(value):
+            value = array_from(array.memory, value)
+            if value.cell is array.cell:
+                raise GraphError(
+                    "values are of the array that they are put into", fix="pass a copy"
+                )
+            value = value.reshape(-1)
+        put(array, np.unravel_index(places.reshape(-1), array.plain.shape), value)
 
     def __len__(self) -> int:
         return self._array.size

@@ -144,10 +144,8 @@ def _function_of_ops(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any
         error = numpys_error(function, args, kwargs)
         if error is not None:
             raise as_graph_error(error)
-    writer = writers.WRITERS.get(function)
-    if writer is not None:
-        args, kwargs = bound(function, writer, args, kwargs, leading=1)
-        return writer(memory, *args, **kwargs)
+    if function in writers.WRITING and writers.write(memory, function, args, kwargs):
+        return None
     if function is np.full_like and not is_known(args, kwargs):
         args, kwargs = bound(function, _full_like, args, kwargs)
         return _full_like(*args, **kwargs)

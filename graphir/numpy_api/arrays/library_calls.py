@@ -39,6 +39,7 @@ from graphir.numpy_api.arrays.memory import (
     tracing_with,
 )
 from graphir.numpy_api.arrays.operands import memory_among
+from graphir.numpy_api.arrays.writers import WRITING
 from graphir.numpy_api.traced_numbers import TracedNumber, concrete
 from graphir.ops import control
 from graphir.ops.control import Callee
@@ -58,7 +59,7 @@ _OF_VALUES = frozenset(
         *("unique", "unique_all", "unique_counts", "unique_inverse", "unique_values", "nonzero"),
         *("argwhere", "flatnonzero", "extract", "union1d", "intersect1d", "setdiff1d", "setxor1d"),
         *("compress", "bincount", "delete", "insert", "repeat", "resize"),
-        *("mask_indices", "histogram_bin_edges", "ediff1d"),
+        *("mask_indices", "ediff1d"),
     )
 )
 """The functions whose results have dtypes or shapes that depend on values."""
@@ -72,7 +73,7 @@ _RAISING = frozenset(
         *("percentile", "quantile", "nanpercentile", "nanquantile", "digitize", "histogram"),
         *("histogram2d", "histogramdd", "choose", "take", "take_along_axis", "polyfit", "average"),
         *("ravel_multi_index", "unravel_index", "power", "interp", "nanargmin", "nanargmax"),
-        "geomspace",
+        *("geomspace", "put", "put_along_axis"),
     )
 )
 """The functions outside of np.linalg that raise errors for some values."""
@@ -143,12 +144,12 @@ def _name_of(function: Any, method: str, args: Any, kwargs: Mapping[str, Any]) -
     return f"{module}.{name}"
 
 
-_METHODS = frozenset(("reduce", "accumulate", "reduceat", "outer"))
+_METHODS = frozenset(("reduce", "accumulate", "reduceat", "outer", "at"))
 
 
 def _may_raise(function: Any, method: str) -> bool:
     name = function.__name__
-    if method == "reduceat":
+    if method in ("reduceat", "at"):
         return True
     if function.__module__ == "numpy.linalg":
         return name not in _NEVER_RAISING
@@ -170,7 +171,11 @@ class _Call:
         self._places: list[OperandPlace] = []
         self._views: dict[Any, OperandPlace] = {}
         settings = {key: value for key, value in kwargs.items() if key != "out"}
-        self.args, self.kwargs = mapped(self._operand, [[*args], settings])
+        writes = function.__name__ == "at" or function in WRITING
+        operands = args[1:] if writes else args
+        self.args, self.kwargs = mapped(self._operand, [[*operands], settings])
+        if writes:
+            self.args.insert(0, self._output(args[0]))
         if kwargs.get("out") is not None:
             self.kwargs["out"] = mapped(self._output, kwargs["out"])
 
@@ -252,7 +257,7 @@ class _Call:
                 return False
             if type(leaf) is np.ndarray:
                 arrays.append(leaf)
-        return bool(news) or "out" in self.kwargs
+        return bool(news) or any(place.is_output for place in self._places)
 
     def emitted(self, name: str, result: Any, outcomes: tuple[Any, ...]) -> Any:
         """Add the call to the graph, and return its results as values of the trace.
@@ -276,7 +281,7 @@ class _Call:
         for into in outputs:
             into.write(next(parts))
         values |= {id(x): value for x, value in zip(self.stand_ins, self.values, strict=True)}
-        return mapped(lambda leaf: values[id(leaf)], result)
+        return mapped(lambda leaf: values.get(id(leaf)), result)
 
     def _value(self, leaf: Any, symbol: Symbol) -> Any:
         memory = self.memory

@@ -23,7 +23,7 @@ from graphir.numpy_api.arrays.memory import (
     plainly,
 )
 from graphir.numpy_api.arrays.selection import SelectionValue
-from graphir.numpy_api.order_statistics import demanded
+from graphir.numpy_api.counting import demanded
 from graphir.numpy_api.traced_numbers import TracedNumber, concrete
 from graphir.semantics.library_calls import leaves, mapped
 
