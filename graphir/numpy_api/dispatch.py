@@ -73,7 +73,7 @@ _NEAR = {
 """The ops to suggest for functions that have none: what a program can write them with."""
 
 
-_OF_UNKNOWN_SIZE = frozenset(
+OF_UNKNOWN_SIZE = frozenset(
     (
         *("unique", "unique_all", "unique_counts", "unique_inverse", "unique_values", "nonzero"),
         *("argwhere", "flatnonzero", "extract", "union1d", "intersect1d", "setdiff1d", "setxor1d"),
@@ -316,7 +316,7 @@ def _has_none(name: str) -> NoReturn:
     outside = f"call np.{name} on arrays, outside of the traced function"
     fix = f"{outside}; the nearest: {_NEAR[name]}" if name in _NEAR else outside
     problem = "no op does this"
-    if last in _OF_UNKNOWN_SIZE:
+    if last in OF_UNKNOWN_SIZE:
         problem += ": the size of the result depends on values"
     raise MissingOpError(problem, fix=fix)
 

@@ -185,14 +185,12 @@ def _array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     return ops.all(same | (ops.is_nan(x) & ops.is_nan(y)) if equal_nan else same)
 
 
-def _nan_to_num(
-    x: Symbol, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
-) -> Symbol:
+def _nan_to_num(x: Symbol, *, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Symbol:
     if x.dtype.is_complex:
-        parts = [
-            _nan_to_num(part, True, nan, posinf, neginf) for part in (ops.real(x), ops.imag(x))
-        ]
-        return ops.as_complex(*parts)
+        settings = {"nan": nan, "posinf": posinf, "neginf": neginf}
+        return ops.as_complex(
+            *[_nan_to_num(part, **settings) for part in (ops.real(x), ops.imag(x))]
+        )
     if not x.dtype.is_float:
         return x
     most = float(x.dtype.max)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import operator
 from collections.abc import Callable, Iterator
-from sys import _getframe  # pyright: ignore[reportPrivateUsage]
 from typing import Any, NoReturn, cast
 
 import numpy as np
@@ -22,7 +21,6 @@ from graphir.numpy_api.arrays.boundary import (
 )
 from graphir.numpy_api.arrays.builtin_stand_ins import hide_attributes
 from graphir.numpy_api.arrays.indexing import get, put
-from graphir.numpy_api.arrays.makers import is_taken_for_dtype
 from graphir.numpy_api.arrays.memory import (
     ArrayAttributeError,
     ArrayTypeError,
@@ -156,9 +154,7 @@ class SymbolicArray(DispatchProtocols, FunctionMethods, UnknownValueMethods, Arr
 
     @property
     def dtype(self) -> Any:
-        """The dtype as a NumPy dtype; an error where NumPy takes the array itself for a dtype."""
-        if is_taken_for_dtype(_getframe(1)):
-            return plainly(np.dtype, np.empty(0))
+        """The dtype as a NumPy dtype."""
         return self.element.to_numpy()
 
     @dtype.setter
@@ -454,6 +450,17 @@ class SymbolicArray(DispatchProtocols, FunctionMethods, UnknownValueMethods, Arr
         raise GraphError("NumPy deletes no elements of an array", fix="use np.delete")
 
 
+def _of_array(name: str) -> Callable[..., Any]:
+    """Return the method of a scalar that is that of an array without axes."""
+
+    def method(self: SymbolicScalar, *args: Any, **kwargs: Any) -> Any:
+        array: Any = self.memory.value_of(self.symbol)
+        return getattr(array, name)(*args, **kwargs)[()]
+
+    vars(method)["__signature__"] = inspect.signature(getattr(np.ndarray, name))
+    return method
+
+
 class SymbolicScalar(DispatchProtocols, FunctionMethods, UnknownValueMethods, ScalarValue):
     """A NumPy scalar of a traced function: an immutable number."""
 
@@ -507,15 +514,11 @@ class SymbolicScalar(DispatchProtocols, FunctionMethods, UnknownValueMethods, Sc
     def _array(self) -> Any:
         return self.memory.value_of(self.symbol)
 
-    def reshape(self, *shape: Any, order: str = "C", copy: Any = None) -> Any:
-        """Return an array that holds the number."""
-        return self._array().reshape(*shape, order=order)[()]
-
-    def ravel(self, order: str = "C") -> Any:
-        """Return a vector that holds the number."""
-        return self._array().reshape(1)
-
-    flatten = ravel
+    reshape = _of_array("reshape")
+    ravel = _of_array("ravel")
+    flatten = _of_array("flatten")
+    transpose = _of_array("transpose")
+    squeeze = _of_array("squeeze")
 
     def copy(self, order: str = "C") -> Any:
         """Return the scalar itself, which is immutable."""
@@ -525,14 +528,6 @@ class SymbolicScalar(DispatchProtocols, FunctionMethods, UnknownValueMethods, Sc
 
     def __deepcopy__(self, _: Any) -> Any:
         return self
-
-    def transpose(self, *axes: Any) -> Any:
-        """Return the scalar itself, which has no axes."""
-        return self._array().transpose(*axes) if axes else self
-
-    def squeeze(self, axis: Any = None) -> Any:
-        """Return the scalar itself, which has no axes."""
-        return self if axis is None else self._array().squeeze(axis)
 
     def astype(
         self,

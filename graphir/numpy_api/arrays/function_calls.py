@@ -64,46 +64,6 @@ from graphir.numpy_api.traced_numbers import TracedNumber
 from graphir.numpy_api.ufuncs import DirectAdder
 from graphir.semantics.sums import SumOrder
 
-# -- np.einsum with `optimize`, by its Python body
-#
-# NumPy itself decides which factors it multiplies. The body takes the factors in the order of
-# `np.einsum_path`, the later one on the left, and calls compiled functions, whose stand-ins follow.
-
-
-def path_of(original: Any) -> Callable[..., Any]:
-    """Return the stand-in of np.einsum_path, which looks at shapes alone."""
-
-    def einsum_path(subscripts: Any, *operands: Any, **settings: Any) -> tuple[list[Any], Any]:
-        shaped = [np.broadcast_to(np.zeros((), x.dtype), x.shape) for x in map(_array, operands)]
-        return [*operands], original(subscripts, *shaped, **settings)[1]
-
-    return einsum_path
-
-
-def compiled_einsum(original: Any) -> Callable[..., Any]:
-    """Return the stand-in of NumPy's compiled einsum: a view of one factor, or np.einsum itself."""
-
-    def c_einsum(subscripts: str, *operands: Any, **settings: Any) -> Any:
-        if is_known(operands, settings):
-            return original(subscripts, *operands, **settings)
-        axes, _, kept_axes = subscripts.partition("->")
-        if {*axes} != {*kept_axes} or settings:
-            return np.einsum(subscripts, *operands, **settings)
-        view = operands[0]
-        for axis in [axis for k, axis in enumerate(axes) if axis in axes[:k]]:
-            first = axes.index(axis)
-            second = axes.index(axis, first + 1)
-            view = np.diagonal(view, 0, first, second)
-            axes = axes[:first] + axes[first + 1 : second] + axes[second + 1 :] + axis
-        return np.transpose(view, [axes.index(axis) for axis in kept_axes])
-
-    return c_einsum
-
-
-def _array(value: Any) -> Any:
-    return cast("Any", value) if isinstance(value, VALUES) else np.asanyarray(value)
-
-
 _VIEWS = (
     *("reshape", "ravel", "transpose", "permute_dims", "matrix_transpose", "swapaxes", "moveaxis"),
     *("rollaxis", "squeeze", "expand_dims", "broadcast_to", "broadcast_arrays", "flip", "flipud"),
@@ -312,17 +272,6 @@ def _einsum_view(*args: Any, **kwargs: Any) -> ArrayValue | None:
     return sources[0].of_view(real) if is_view else None
 
 
-def _cleared_of_nan(
-    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
-) -> ArrayValue | None:
-    """Return the array in which np.nan_to_num(x, copy=False) replaces elements; else None."""
-    if copy or not isinstance(x, ArrayValue):
-        return None
-    x.check_writable()
-    x.write(call_function(np.nan_to_num, (x, True, nan, posinf, neginf), {}).read())
-    return x
-
-
 def _undifferenced(
     a: Any, n: Any = 1, axis: Any = -1, prepend: Any = None, append: Any = None
 ) -> Any:
@@ -338,7 +287,6 @@ def _itself(function: Any, args: Any, kwargs: Any) -> ArrayValue | None:
 
 _RETURNING: dict[Any, Callable[..., Any]] = {
     np.einsum: _einsum_view,
-    np.nan_to_num: _cleared_of_nan,
     np.diff: _undifferenced,
 }
 """The functions that return their array, or a view of it, for some arguments."""
@@ -360,8 +308,7 @@ def _by_its_body(memory: TraceMemory, function: Any, args: Any, kwargs: Any) -> 
     if result is not None:
         return result
     in_order = all(array.in_order and array.is_aligned for array in arrays_of(args, kwargs))
-    contracts = function.__name__ in _CONTRACTING or bool(kwargs.get("optimize"))
-    by_body_first = not in_order or contracts
+    by_body_first = not in_order or function.__name__ in _CONTRACTING
     if by_body_first and (outcome := _of_body(memory, function, args, kwargs)) is not None:
         return outcome[0]
     try:
@@ -421,7 +368,9 @@ def _body_part(implementation: Any, original: Any) -> Any:
     return call
 
 
-_COMPILED = frozenset(("einsum_path", "save", "savetxt", "array2string", "array_repr", "array_str"))
+_COMPILED = frozenset(
+    ("einsum", "einsum_path", "save", "savetxt", "array2string", "array_repr", "array_str")
+)
 
 
 def assign_all(x: ArrayValue, value: Any) -> None:
@@ -441,5 +390,3 @@ BODY_PARTS.update(
 
 
 BODY_PARTS["_array_converter"] = converter_of
-BODY_PARTS["einsum_path"] = path_of
-BODY_PARTS["c_einsum"] = compiled_einsum

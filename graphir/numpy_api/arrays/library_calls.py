@@ -40,6 +40,7 @@ from graphir.numpy_api.arrays.memory import (
 )
 from graphir.numpy_api.arrays.operands import memory_among
 from graphir.numpy_api.arrays.writers import WRITING
+from graphir.numpy_api.dispatch import OF_UNKNOWN_SIZE
 from graphir.numpy_api.traced_numbers import TracedNumber, concrete
 from graphir.ops import control
 from graphir.ops.control import Callee
@@ -53,15 +54,10 @@ from graphir.semantics.library_calls import (
     new_leaves,
 )
 
-_OF_VALUES = frozenset(
-    (
-        *("eig", "eigvals", "roots", "poly", "real_if_close", "trim_zeros", "min_scalar_type"),
-        *("unique", "unique_all", "unique_counts", "unique_inverse", "unique_values", "nonzero"),
-        *("argwhere", "flatnonzero", "extract", "union1d", "intersect1d", "setdiff1d", "setxor1d"),
-        *("compress", "bincount", "delete", "insert", "repeat", "resize"),
-        *("mask_indices", "ediff1d"),
-    )
-)
+_OF_VALUES = OF_UNKNOWN_SIZE | {
+    *("eig", "eigvals", "roots", "poly", "real_if_close", "min_scalar_type"),
+    *("bincount", "delete", "insert", "repeat", "resize", "mask_indices", "ediff1d"),
+}
 """The functions whose results have dtypes or shapes that depend on values."""
 _USUALLY_TYPED = frozenset(("lstsq",))
 """The functions whose results have other types for some values: the rank of a matrix, say."""

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import IntEnum
-from functools import cache, lru_cache
+from functools import cache
 from sys import getrefcount
 from threading import local
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -36,6 +36,7 @@ from graphir.ir.symbol import Symbol
 from graphir.numpy_api.views.layouts import ViewLayout, overlaps, steps_between
 from graphir.numpy_api.views.steps import Steps, ViewBuilder, backward, forward
 from graphir.ops.op import GraphValue, Op
+from graphir.semantics.library_calls import restored
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -120,38 +121,11 @@ def as_graph_error(error: Exception) -> Exception:
 
 def like_numpy(error: GraphirError, kind: type[Exception]) -> GraphirError:
     """Return an error as one of NumPy's class, for programs that catch that class and no other."""
-    new_class = _error_class(type(error), kind)
-    new: Any = new_class.__new__(new_class)
-    new.args = error.args
-    cast("dict[str, Any]", vars(new)).update(vars(error))
-    return new
-
-
-def _error_class(ours: type[GraphirError], numpys: type[Exception]) -> type[GraphirError]:
-    builtins: list[Any] = [kind for kind in ours.__mro__ if not issubclass(kind, GraphirError)]
-    if builtins == [*numpys.__mro__]:
-        return ours
-    fits = all(issubclass(numpys, kind) for kind in builtins)
-    return _joint_class(ours if fits else GraphirError, numpys)
-
-
-@lru_cache(256)
-def _joint_class(ours: type[GraphirError], numpys: type[Exception]) -> type[GraphirError]:
-    fields = {"__doc__": numpys.__doc__, "__reduce__": _reduce}
-    return type(numpys.__name__, (ours, numpys), fields)
-
-
-def _reduce(error: Any) -> Any:
-    ours, numpys = cast("Any", type(error)).__bases__
-    return _restored, (ours, numpys, error.args, vars(error))
-
-
-def _restored(ours: Any, numpys: Any, args: Any, fields: Any) -> Any:
-    kind = _joint_class(ours, numpys)
-    error: Any = kind.__new__(kind)
-    error.args = args
-    cast("dict[str, Any]", vars(error)).update(fields)
-    return error
+    builtins = [each for each in type(error).__mro__ if not issubclass(each, GraphirError)]
+    if builtins == [*kind.__mro__]:
+        return error
+    fits = all(issubclass(kind, each) for each in builtins)
+    return restored(type(error) if fits else GraphirError, kind, error.args, vars(error))
 
 
 def strided_zeros(array: Array) -> Array:

@@ -101,8 +101,8 @@ def of_function(function: Any, args: Sequence[Any], kwargs: Any) -> Any:
     """Do the same for a function that is no ufunc."""
     if kwargs.get("overwrite_input"):
         raise OrderError("NumPy leaves the order of the overwritten input open", fix="leave it out")
-    if function.__name__ == "einsum" and not kwargs.get("optimize"):
-        _check_einsum(*args)
+    if function is np.einsum:
+        _check_einsum(*args, optimize=kwargs.get("optimize"))
     if function.__name__ in _IN_HALVES:
         dtype = kwargs.get("dtype", args[2] if len(args) > 2 else None)
         _check_halves_of(args[0], dtype if "cum" in function.__name__ else None)
@@ -258,18 +258,23 @@ def _trace(
     return np.sum(np.moveaxis(diagonals, -1, 0), axis=0, dtype=dtype, out=out)
 
 
-def _check_einsum(subscripts: Any, *operands: Any) -> None:
-    """Raise OrderError if einsum would sum floats: its loops add in an order of their own."""
+def _check_einsum(subscripts: Any, *operands: Any, optimize: Any) -> None:
+    """Raise OrderError if einsum would sum floats: its loops add in an order of their own.
+
+    With `optimize` NumPy multiplies several factors in another order, two at a time.
+    """
     if not isinstance(subscripts, str):
         raise GraphError("np.einsum takes subscripts as text here")
-    if not summed_labels(subscripts):
-        return
-    kinds = {_dtype_of(value).kind for value in operands}
-    if kinds & {"f", "c"}:
+    is_reordered = bool(optimize) and len(operands) > _PAIR
+    sums_floats = summed_labels(subscripts) and {_dtype_of(x).kind for x in operands} & {"f", "c"}
+    if is_reordered or sums_floats:
         raise OrderError(
-            "np.einsum adds floats in an order of its own",
-            fix="write x @ y, (x * y).sum(axis), np.vecdot, or pass optimize=True",
+            "np.einsum multiplies and adds in an order of its own",
+            fix="write x @ y, (x * y).sum(axis) or np.vecdot",
         )
+
+
+_PAIR = 2
 
 
 def _dtype_of(value: Any) -> np.dtype[Any]:

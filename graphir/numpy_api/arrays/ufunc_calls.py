@@ -27,7 +27,6 @@ from graphir.numpy_api.arrays import library_calls, orders, products, writers
 from graphir.numpy_api.arrays.call_results import (
     call_numpy,
     elementwise,
-    number_of,
     numpy_allocator,
     results,
     write_outputs,
@@ -466,7 +465,7 @@ def _ufunc_symbols(
     if method == "__call__" and kwargs.get("dtype") is not None:
         values = _in_dtype(ufunc, values, np.dtype(kwargs.pop("dtype")), casting)
     elif casting not in ("same_kind", "unsafe"):
-        _check_casting(ufunc, values, casting)
+        raise MissingOpError("no op refuses casts", got=f"casting={casting!r}")
     if result is None and not kwargs:
         result = _of_operator(memory, ufunc, inputs, values, out)
     if result is not None:
@@ -508,18 +507,6 @@ def _of_other_class(inputs: Sequence[Any]) -> Any:
 
 def _is_ours(value: Any) -> bool:
     return isinstance(value, (*VALUES, np.ndarray, np.generic)) or type(value) is TracedNumber
-
-
-def _check_casting(ufunc: np.ufunc, values: Sequence[Any], casting: str) -> None:
-    """Raise NumPy's error if the loop of a ufunc needs other casts of its operands."""
-    types: list[Any] = []
-    for value in values:
-        if isinstance(value, Symbol):
-            types.append(value.dtype.to_numpy())
-        else:
-            number: Any = number_of(value)
-            types.append(type(number) if is_literal(number) else number.dtype)
-    ufunc.resolve_dtypes((*types, *[None] * ufunc.nout), casting=cast("Any", casting))
 
 
 def _second(method: str, inputs: Sequence[Any], values: list[Any]) -> list[Any]:
