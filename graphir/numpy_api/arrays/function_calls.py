@@ -23,7 +23,6 @@ from graphir.numpy_api.arrays import library_calls, orders, products, writers
 from graphir.numpy_api.arrays.boundary import numpys_error
 from graphir.numpy_api.arrays.call_results import (
     call_numpy,
-    number_of,
     numpy_allocator,
     result_class_of,
     results,
@@ -38,12 +37,12 @@ from graphir.numpy_api.arrays.memory import (
     LayoutUse,
     OrderError,
     ScalarValue,
+    TracedValue,
     TraceMemory,
     as_graph_error,
     plainly,
 )
 from graphir.numpy_api.arrays.operands import (
-    VALUES,
     adopted,
     arrays_of,
     is_known,
@@ -60,7 +59,7 @@ from graphir.numpy_api.arrays.selection import SelectionValue
 from graphir.numpy_api.functions import BODY_FUNCTIONS, FUNCTIONS
 from graphir.numpy_api.reductions.masked import reduction_in_order
 from graphir.numpy_api.signatures import bound
-from graphir.numpy_api.traced_numbers import TracedNumber
+from graphir.numpy_api.traced_numbers import TracedNumber, concrete
 from graphir.numpy_api.ufuncs import DirectAdder
 from graphir.semantics.sums import SumOrder
 
@@ -196,7 +195,7 @@ SELECTION_REDUCTIONS = frozenset(
 
 def call_like(x: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return the result of an array constructor with `like=x`; NumPy omits `like` from the call."""
-    if any(isinstance(each, (*VALUES, SelectionValue)) for each in leaves([args, kwargs])):
+    if any(isinstance(each, (TracedValue, SelectionValue)) for each in leaves([args, kwargs])):
         return call_function(function, args, kwargs)
     return adopted(x.memory, plainly(function, *args, **kwargs), ())
 
@@ -337,7 +336,7 @@ def _of_body(memory: TraceMemory, function: Any, args: Any, kwargs: Any) -> tupl
     operands = symbols(args), symbols(kwargs)
     try:
         with memory.graph.at(user_location()):
-            result = body(*mapped(number_of, args), **mapped(number_of, kwargs))
+            result = body(*mapped(concrete, args), **mapped(concrete, kwargs))
         steps = memory.graph.symbols[since:]
         dispatch.attribute_casts(function, body, *operands, symbols(result), steps)
         is_caught = memory.graph.trace_state.refusal is not refusal  # by the body

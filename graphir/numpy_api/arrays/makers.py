@@ -38,12 +38,12 @@ from graphir.numpy_api.arrays.memory import (
     ArrayValue,
     LayoutUse,
     ScalarValue,
+    TracedValue,
     TraceMemory,
     active_memory,
     plainly,
 )
 from graphir.numpy_api.arrays.operands import (
-    VALUES,
     array_from,
     assigned,
     broadcast,
@@ -288,7 +288,7 @@ _OF_SYMBOLS = (_of_types, _conversion)
 
 
 def _has_values(*values: Any) -> bool:
-    return any(isinstance(leaf, VALUES) for leaf in leaves(values))
+    return any(isinstance(leaf, TracedValue) for leaf in leaves(values))
 
 
 def _is_number(kind: Any) -> bool:

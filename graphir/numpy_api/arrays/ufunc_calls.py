@@ -38,11 +38,11 @@ from graphir.numpy_api.arrays.memory import (
     LayoutUse,
     OrderError,
     ScalarValue,
+    TracedValue,
     TraceMemory,
     plainly,
 )
 from graphir.numpy_api.arrays.operands import (
-    VALUES,
     adopted,
     array_from,
     cast_to_out,
@@ -239,7 +239,9 @@ def _beside_object(
     kind: Any = cast("object", type(other))
     if hasattr(kind, "__array_ufunc__"):
         return NotImplemented if kind.__array_ufunc__ is None else UFUNCS[function](*operands)
-    ours: float = next(cast("Any", x).__array_priority__ for x in operands if isinstance(x, VALUES))
+    ours: float = next(
+        cast("Any", x).__array_priority__ for x in operands if isinstance(x, TracedValue)
+    )
     if getattr(kind, "__array_priority__", LEAST_PRIORITY) > ours:
         return NotImplemented
     is_comparison = function in (operator.eq, operator.ne)
@@ -370,7 +372,7 @@ def _selected(memory: TraceMemory, function: Callable[..., Any], operands: Seque
             ):
                 value.refuse("x[mask] with y[other]")
             value = value.symbol
-        elif isinstance(value, VALUES):
+        elif isinstance(value, TracedValue):
             if value.read().rank:
                 selection.refuse("x[mask] with an array")
             value = value.read()
@@ -506,7 +508,7 @@ def _of_other_class(inputs: Sequence[Any]) -> Any:
 
 
 def _is_ours(value: Any) -> bool:
-    return isinstance(value, (*VALUES, np.ndarray, np.generic)) or type(value) is TracedNumber
+    return isinstance(value, (TracedValue, np.ndarray, np.generic)) or type(value) is TracedNumber
 
 
 def _second(method: str, inputs: Sequence[Any], values: list[Any]) -> list[Any]:

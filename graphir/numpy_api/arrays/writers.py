@@ -14,9 +14,8 @@ from graphir import ops
 from graphir.dtypes import DType
 from graphir.errors import GraphError, MissingOpError
 from graphir.numpy_api.arrays.indexing import flat_places, keys_of
-from graphir.numpy_api.arrays.memory import ArrayValue, LayoutUse, TraceMemory, plainly
+from graphir.numpy_api.arrays.memory import ArrayValue, LayoutUse, TracedValue, TraceMemory, plainly
 from graphir.numpy_api.arrays.operands import (
-    VALUES,
     array_from,
     assigned,
     broadcast,
@@ -74,7 +73,7 @@ def _target(x: Any, name: str) -> ArrayValue:
 
 def _is_number(value: Any) -> bool:
     """Whether a value is a known number of Python or NumPy, or a traced number."""
-    return not isinstance(value, VALUES) and np.isscalar(value)
+    return not isinstance(value, TracedValue) and np.isscalar(value)
 
 
 def _copyto(
@@ -108,9 +107,9 @@ def add_at(memory: TraceMemory, ufunc: np.ufunc, a: Any, indices: Any, b: Any = 
     if b is None:
         raise MissingOpError("no op writes as this does")
     whole, keys = x.read(), keys_of(memory, indices)
-    if any(isinstance(key, VALUES) and key.read().dtype is DType.bool for key in keys):
+    if any(isinstance(key, TracedValue) and key.read().dtype is DType.bool for key in keys):
         raise GraphError("which elements a mask selects depends on values", fix="use np.where")
-    if len(keys) == 1 and isinstance(keys[0], VALUES):
+    if len(keys) == 1 and isinstance(keys[0], TracedValue):
         places = keys[0].read()
     else:
         places = flat_places(memory, x.plain.shape, keys)
