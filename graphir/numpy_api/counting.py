@@ -38,12 +38,6 @@ def demanded(x: Symbol, valid: Symbol) -> Symbol:
 # -- sums at places
 
 
-def counts(places: Symbol, size: int) -> Symbol:
-    """Return how often each of the numbers 0 .. size - 1 occurs in a vector of 0 .. size."""
-    none = places.graph.full(0, (size + 1,), "int64")
-    return ops.index_add(none, 1, places)[:size]
-
-
 def joined_at(ufunc: np.ufunc, x: Symbol, places: Symbol, values: Symbol) -> Symbol:
     """Return x after ufunc.at(x, places, values): places name slices, and may be negative."""
     if ufunc not in (np.add, np.subtract) or (x.dtype is DType.bool and ufunc is not np.add):
@@ -72,7 +66,7 @@ def _bincount(x: Any, weights: Any = None, minlength: Any = 0) -> Symbol:
         places = checked(places, (places >= 0) & (places < size), size)
     places = places.cast("int64")
     if not rest:
-        return counts(places, size)
+        return ops.index_add(places.graph.full(0, (size,), "int64"), 1, places)
     zeros = places.graph.full(0.0, (size,), "float64")
     return ops.index_add(zeros, rest[0].cast("float64"), places)
 

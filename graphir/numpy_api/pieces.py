@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -36,24 +36,9 @@ def _split(ary: Symbol, indices_or_sections: Any, axis: int = 0) -> list[Symbol]
     if indices_or_sections < 1 or size % indices_or_sections:
         raise ShapeError(
             f"an axis of {size} does not split into {indices_or_sections} equal pieces",
-            fix="use np.array_split",
-        )
-    return list(ary.split(size // indices_or_sections, axis))
-
-
-def _array_split(ary: Symbol, indices_or_sections: Any, axis: int = 0) -> list[Symbol]:
-    """Split as np.split does, but into pieces whose first ones may be longer by one element."""
-    if isinstance(indices_or_sections, _PLACES):
-        return _split(ary, indices_or_sections, axis)
-    size = ary.shape[axis_of(axis, (ary.type,))]
-    if not isinstance(size, int) or indices_or_sections < 1:
-        raise ShapeError(
-            f"an axis of symbolic size {size} does not split into {indices_or_sections} pieces",
             fix="pass the indices of the cuts",
         )
-    each, more = divmod(size, indices_or_sections)
-    sizes = [each + (i < more) for i in range(indices_or_sections)]
-    return _split(ary, list(accumulate(sizes))[:-1], axis)
+    return list(ary.split(size // indices_or_sections, axis))
 
 
 def unstack(x: Symbol, /, *, axis: int = 0) -> tuple[Symbol, ...]:
@@ -81,6 +66,8 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
     For bools, the difference is whether the neighbours differ.
     """
+    if n == 0:
+        raise GraphError("with n=0 it returns the array itself", fix="leave it out")
     parts = as_symbols(*(part for part in (prepend, a, append) if part is not None))
     axis = axis_of(axis, (parts[prepend is not None].type,))
     a = parts[0] if len(parts) == 1 else _beside(parts, parts[prepend is not None], axis)
@@ -204,7 +191,6 @@ def _nan_to_num(x: Symbol, *, nan: Any = 0.0, posinf: Any = None, neginf: Any = 
 
 
 PIECES: dict[str, Function] = {
-    "array_split": _array_split,
     "unstack": unstack,
     "split": _split,
     "diff": diff,

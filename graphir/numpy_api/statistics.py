@@ -12,7 +12,7 @@ from graphir import ops
 from graphir.dtypes import DType, numpy_code
 from graphir.errors import PromotionError, ShapeError
 from graphir.ir.symbol import Symbol
-from graphir.numpy_api.movement import axes_of, flat
+from graphir.numpy_api.movement import axes_of
 from graphir.numpy_api.reductions import masked
 from graphir.numpy_api.ufuncs import DirectAdder
 from graphir.ops.dims import Size
@@ -40,14 +40,6 @@ def _nan_adding(op: Op, neutral: int) -> Function:
         return masked.reduced(DirectAdder(a.graph), op, a, axis, keepdims, dtype)
 
     return reduce
-
-
-def _nan_cumulative(op: Op, neutral: int) -> Function:
-    def accumulate(a: Symbol, axis: int | None = None, dtype: Any = None) -> Symbol:
-        x = _without_nan(flat(a) if axis is None else a, neutral)
-        return op(x, axis=axis or 0, dtype=dtype)
-
-    return accumulate
 
 
 def _nan_choosing(op: Op, least: float) -> Function:
@@ -150,8 +142,6 @@ def spread_dtype(a: Symbol, dtype: Any) -> DType | None:
 STATISTICS: dict[str, Function] = {
     "nansum": _nan_adding(ops.sum, 0),
     "nanprod": _nan_adding(ops.prod, 1),
-    "nancumsum": _nan_cumulative(ops.cumulative_sum, 0),
-    "nancumprod": _nan_cumulative(ops.cumulative_prod, 1),
     "nanmax": _nan_choosing(ops.max, -np.inf),
     "nanmin": _nan_choosing(ops.min, np.inf),
     "nanmean": _nanmean,

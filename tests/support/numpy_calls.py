@@ -146,7 +146,6 @@ COMPOSITE_CALLS: dict[str, Callable[..., Any]] = {
         np.nanprod(x, 1),
         np.nansum(x, dtype=np.float64),
     ),
-    "nan cum": lambda x: (np.nancumsum(x), np.nancumprod(x, axis=1)),
     "nanmax": lambda x: (np.nanmax(x), np.nanmin(x, axis=1), np.nanmax(x, axis=0, keepdims=True)),
     "nanmean": lambda x: (np.nanmean(x), np.nanmean(x, axis=1), np.nanmean(x, 0, keepdims=True)),
     "nanvar": lambda x: (np.nanvar(x), np.nanstd(x, axis=1), np.nanvar(x, 0, ddof=1)),
@@ -182,8 +181,6 @@ COMPOSITE_CALLS: dict[str, Callable[..., Any]] = {
         np.diff(x, prepend=x[:, :1], append=1),
     ),
     "pieces": lambda x: (
-        *np.array_split(x, 2, axis=1),
-        *np.array_split(x, [1], 1),
         *np.split(x, np.array([1, 2]), 1),
         *np.split(x, (-1, 1, 9), axis=1),
     ),

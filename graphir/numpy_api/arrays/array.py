@@ -239,19 +239,12 @@ class SymbolicArray(DispatchProtocols, FunctionMethods, UnknownValueMethods, Arr
 
     def __len__(self) -> int:
         if not self.dims:
-            raise ArrayTypeError(
-                "an array without axes has no length", op="len", got="shape ()", fix="use x.size"
-            )
+            return plainly(len, np.empty(()))  # which raises NumPy's error
         return self.dims[0] if isinstance(self.dims[0], int) else len(self.read())
 
     def __iter__(self) -> Iterator[Any]:
         if not self.dims:
-            raise ArrayTypeError(
-                "an array without axes has no rows to iterate over",
-                op="iter",
-                got="shape ()",
-                fix="use x.reshape(-1)",
-            )
+            return plainly(iter, np.empty(()))  # which raises NumPy's error
         if not isinstance(self.dims[0], int):
             return iter(self.read())
         return (self[i] for i in range(len(self)))
@@ -410,14 +403,11 @@ class SymbolicArray(DispatchProtocols, FunctionMethods, UnknownValueMethods, Arr
         self,
         axis: int = -1,
         kind: Any = None,
-        order: Any = None,
         *,
         stable: Any = None,
         descending: Any = None,
     ) -> None:
         """Sort the elements in place."""
-        if order is not None:
-            raise GraphError("order= is of structured arrays", fix="leave it out")
         settings = {"descending": descending} if descending else {}
         self[...] = function_calls.call_function(
             np.sort, (self, axis, kind), {"stable": stable, **settings}

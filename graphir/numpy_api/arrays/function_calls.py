@@ -9,7 +9,7 @@ body.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -36,7 +36,6 @@ from graphir.numpy_api.arrays.memory import (
     Cell,
     LayoutUse,
     OrderError,
-    ScalarValue,
     TracedValue,
     TraceMemory,
     as_graph_error,
@@ -110,8 +109,8 @@ def _function_of_ops(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any
         return _full_like(*args, **kwargs)
     if is_known(args, kwargs):
         return _filling(memory, function, call_numpy(memory, function, args, kwargs))
-    if function in _RETURNING and (same := _itself(function, args, kwargs)) is not None:
-        return same
+    if function is np.einsum and (view := _einsum_view(*args, **kwargs)) is not None:
+        return view
     is_placed = all(array.layout is not None for array in arrays_of(args, kwargs))
     if function.__name__ in _VIEWING and is_placed:
         return _viewed(memory, function, args, kwargs)
@@ -269,26 +268,6 @@ def _einsum_view(*args: Any, **kwargs: Any) -> ArrayValue | None:
     real = plainly(np.einsum, *layouts(args), **layouts(kwargs))
     is_view = type(real) is np.ndarray and np.may_share_memory(real, sources[0].plain)
     return sources[0].of_view(real) if is_view else None
-
-
-def _undifferenced(
-    a: Any, n: Any = 1, axis: Any = -1, prepend: Any = None, append: Any = None
-) -> Any:
-    """Return the operand of np.diff(a, n=0); else None."""
-    return a if not isinstance(n, (ArrayValue, ScalarValue)) and n == 0 else None
-
-
-def _itself(function: Any, args: Any, kwargs: Any) -> ArrayValue | None:
-    handler = _RETURNING[function]
-    places, settings = bound(function, handler, args, kwargs)
-    return handler(*places, **settings)
-
-
-_RETURNING: dict[Any, Callable[..., Any]] = {
-    np.einsum: _einsum_view,
-    np.diff: _undifferenced,
-}
-"""The functions that return their array, or a view of it, for some arguments."""
 
 
 def _owner(sources: Sequence[ArrayValue], part: Array) -> ArrayValue | None:

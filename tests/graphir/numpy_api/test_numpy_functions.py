@@ -245,7 +245,6 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "three axes": (lambda: np.linalg.norm(Z[None], 1, (0, 1, 2)), "one axis or two"),
     "median": (lambda: np.median(Z), "known size; got float32"),
     "planes": (lambda: np.cross(Z[:, :2], Z[:, :2]), "vectors of 3"),
-    "pieces": (lambda: np.array_split(Z, 2), "does not split into 2 pieces"),
     "apart": (lambda: np.unstack(Z), "known size; got n"),
     "compress": (lambda: np.compress(Z[:, 0] > 0, Z), "depends on values"),
     "shift": (lambda: np.fft.fftshift(Z), "known size; got n"),
