@@ -305,20 +305,10 @@ class Jitted(Generic[P, R]):
             if len(key) == _PLAIN_KEY and self._layout_use:
                 return  # another thread has found that layouts belong to the key
             node = self._cache.setdefault(key, Specializations() if numbers else Variants())
-            if not keywords and all(map(compiled.is_input, args)):
-                quick = flat_key(key[0], args)
-                if len(key) == _PLAIN_KEY:
-                    self._quick[quick] = self._quick_call(quick, node, compiled, args)
-                elif key[-1] is None:
-                    before = self._quick.get(quick)
-                    if isinstance(before, partial) and before.func == self._usually:
-                        self._quick.pop(before.args[0], None)
-                    inner = object()  # a key with a cheap hash
-                    self._quick[inner] = self._quick_call(inner, node, compiled, args)
-                    lies_usually = USUAL[compiled.trace.layout_use]
-                    self._quick[quick] = partial(self._usually, inner, lies_usually)
-                is_usual = len(key) == _PLAIN_KEY or key[-1] is None
-                if is_usual and compiled.is_direct and all(map(_is_direct, args)):
+            is_usual = len(key) == _PLAIN_KEY or key[-1] is None
+            if is_usual and not keywords and all(map(compiled.is_input, args)):
+                self._quick[flat_key(key[0], args)] = self._quick_call(node, compiled, args)
+                if compiled.is_direct and all(map(_is_direct, args)):
                     self._direct = self._direct_call(compiled)
             for table in (self._cache, self._quick):
                 while len(table) > KEPT_SIGNATURES:
@@ -329,23 +319,24 @@ class Jitted(Generic[P, R]):
 
     def _quick_call(
         self,
-        key: Any,
         node: Variants[_Compiled] | Specializations[Variants[_Compiled]],
         compiled: _Compiled,
         args: Sequence[Any],
-    ) -> Callable[..., Any]:
+    ) -> _QuickCall:
         """Return the fast path of a signature without nested structures."""
-        run = compiled.without_statics if self._statics else compiled.quick
+        quick = _QuickCall(USUAL[compiled.trace.layout_use], self._slowly)
+        quick.call = compiled.without_statics if self._statics else compiled.quick
         if isinstance(node, Variants):
-            return (
-                partial(self._call_guarded, key, compiled.guards, run) if compiled.guards else run
-            )
+            if compiled.guards:
+                quick.call = partial(self._call_guarded, quick, compiled.guards, quick.call)
+            return quick
         places = Places(
             [place for place, arg in enumerate(args) if is_plain(arg)],
             [place for place, arg in enumerate(args) if type(arg) in NUMBERS],
             len(args),
         )
-        return NumberCalls(node, places, self._slowly, partial(self._quick.__setitem__, key))
+        quick.call = NumberCalls(node, places, self._slowly, partial(setattr, quick, "call"))
+        return quick
 
     def _direct_call(self, compiled: _Compiled) -> Callable[..., Any]:
         """Return the function that the next calls try first, without a signature.
@@ -358,20 +349,32 @@ class Jitted(Generic[P, R]):
         fits = "True" if compiled.trace.layout_use is LayoutUse.NONE else "lie_usually(args)"
         return compiled.guards.direct(compiled.program, condition, names, fits, compiled.finish)
 
-    def _call_guarded(self, key: Any, guards: Guards, run: Callable[..., Any], *args: Any) -> Any:
+    def _call_guarded(
+        self, quick: _QuickCall, guards: Guards, run: Callable[..., Any], *args: Any
+    ) -> Any:
         """Run the first call after a trace; compile its guards into the fast path."""
-        call = guards.guarding(run, self._slowly, len(args))
-        self._quick[key] = call
-        return call(*args)
-
-    def _usually(self, key: Any, lie_usually: Callable[[Sequence[Any]], bool], *args: Any) -> Any:
-        """Run a function that depends on layouts; the fast path is for the usual layout."""
-        call = self._quick.get(key) if lie_usually(args) else None
-        return (call or self._slowly)(*args)
+        quick.call = guards.guarding(run, self._slowly, len(args))
+        return quick.call(*args)
 
     def _slowly(self, *args: Any) -> Any:
         leaf, inputs = cast("tuple[_Compiled, list[Any]]", self._lookup_or_compile(args, {}))
         return leaf.run(inputs)
+
+
+class _QuickCall:
+    """The fast path of a signature: `call` if the arguments lie in the usual layout."""
+
+    __slots__ = ("_lie_usually", "_slowly", "call")
+    call: Callable[..., Any]
+
+    def __init__(
+        self, lie_usually: Callable[[Sequence[Any]], bool], slowly: Callable[..., Any]
+    ) -> None:
+        self._lie_usually, self._slowly = lie_usually, slowly
+
+    def __call__(self, *args: Any) -> Any:
+        """Return the results for arguments."""
+        return (self.call if self._lie_usually(args) else self._slowly)(*args)
 
 
 class _Compiled:
