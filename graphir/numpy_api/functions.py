@@ -20,7 +20,7 @@ from graphir.ir.symbol import Symbol
 from graphir.numpy_api.counting import COUNTING
 from graphir.numpy_api.interpolation import INTERPOLATION, interpolated
 from graphir.numpy_api.movement import MOVEMENT, as_symbols, axes_of, flat
-from graphir.numpy_api.pieces import PIECES
+from graphir.numpy_api.pieces import PIECES, unstack
 from graphir.numpy_api.products import PRODUCTS
 from graphir.numpy_api.reductions import masked
 from graphir.numpy_api.reductions.masked import UNSET, reduced
@@ -231,6 +231,16 @@ def _argsorted(
     return ops.argsort(line, axis=at, descending=True)
 
 
+def _lexsort(keys: Any, axis: int = -1) -> Symbol:
+    """Return the order by the last key, then by the key before it: stable sorts in turn."""
+    first, *others = as_symbols(*(unstack(keys) if isinstance(keys, Symbol) else keys))
+    order = ops.argsort(first, axis=axis)
+    for key in others:
+        by = ops.argsort(ops.take_along(key, order, axis=axis), axis=axis)
+        order = ops.take_along(order, by, axis=axis)
+    return order
+
+
 def _negated(a: Symbol) -> Symbol:
     if a.dtype.is_complex:
         raise GraphError("descending=True of complex numbers has no op", fix="leave it out")
@@ -313,6 +323,7 @@ _FUNCTIONS_BY_PATH: dict[str, Function] = {
     "clip": _clip,
     "sort": _sorted,
     "argsort": _argsorted,
+    "lexsort": _lexsort,
     "searchsorted": _searchsorted,
     "real": ops.real,
     "imag": ops.imag,

@@ -13,7 +13,7 @@ from graphir.errors import GraphError, ShapeError
 from graphir.ir.literals import is_literal
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.einsum import einsum
-from graphir.numpy_api.movement import as_symbols, axes_of, flat, moveaxis, squeeze
+from graphir.numpy_api.movement import as_symbols, axes_of, flat, moveaxis
 from graphir.numpy_api.traced_numbers import TracedNumber
 
 
@@ -109,7 +109,7 @@ def wide(x: Symbol) -> Symbol:
 
 
 def _norm(x: Symbol, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Symbol:  # noqa: A002
-    """Return vector norms, and matrix norms except those defined by singular values."""
+    """Return vector norms, and Frobenius norms of matrices."""
     x = wide(x)
     usual = ord is None or (ord in ("f", "fro") and x.rank == 2) or (ord == 2 and x.rank == 1)
     if axis is None and usual:
@@ -118,7 +118,11 @@ def _norm(x: Symbol, ord: Any = None, axis: Any = None, keepdims: bool = False) 
     axes = tuple(range(x.rank)) if axis is None else tuple(axes_of(x, axis))
     if len(axes) == 1:
         return _vector_norm(x, 2 if ord is None else ord, axes[0], keepdims)
-    return _matrix_norm(x, "fro" if ord is None else ord, axes, keepdims)
+    if len(axes) != _MATRIX:
+        raise ShapeError("a norm is taken over one axis or two", got=f"axes {axes} of {x.type}")
+    if ord not in (None, "fro", "f"):
+        raise GraphError(f"the norm {ord!r} of a matrix has no op", fix="use ord='fro'")
+    return _vector_norm(x, 2, axes, keepdims)
 
 
 def _square(x: Symbol) -> Symbol:
@@ -145,21 +149,6 @@ def _vector_norm(x: Symbol, order: Any, axis: Any, keepdims: bool = False) -> Sy
     return ops.sum(size**order, axis=axis, keepdims=keepdims) ** (1.0 / order)
 
 
-def _matrix_norm(x: Symbol, order: Any, axes: tuple[int, ...], keepdims: bool) -> Symbol:
-    if len(axes) != 2:
-        raise ShapeError("a norm is taken over one axis or two", got=f"axes {axes} of {x.type}")
-    if order in ("fro", "f"):
-        return _vector_norm(x, 2, axes, keepdims)
-    if order not in (1, -1, np.inf, -np.inf):
-        raise GraphError(
-            f"the norm {order!r} of a matrix has no op", fix="use ord='fro', 1, -1, inf or -inf"
-        )
-    sum_axis, other_axis = axes if abs(order) == 1 else axes[::-1]
-    norms = ops.sum(ops.abs(x), axis=sum_axis, keepdims=True)
-    norms = (ops.max if order > 0 else ops.min)(norms, axis=other_axis, keepdims=True)
-    return norms if keepdims else squeeze(norms, axes)
-
-
 def _array_api_norm(
     x: Symbol,
     *,
@@ -169,10 +158,6 @@ def _array_api_norm(
 ) -> Symbol:
     x = wide(x)
     return _vector_norm(x, ord, axis, keepdims)
-
-
-def _norm_of_matrices(x: Symbol, *, keepdims: bool = False, ord: Any = "fro") -> Symbol:  # noqa: A002
-    return _norm(x, ord, (-2, -1), keepdims)
 
 
 PRODUCTS: dict[str, Callable[..., Any]] = {
@@ -187,6 +172,5 @@ PRODUCTS: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(("cross", "linalg.cross"), _cross),
     "linalg.norm": _norm,
     "linalg.vector_norm": _array_api_norm,
-    "linalg.matrix_norm": _norm_of_matrices,
 }
 """The implementations by the function's path in numpy."""
