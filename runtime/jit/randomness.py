@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import sys
 import threading
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from threading import get_ident
 from types import FrameType, ModuleType
 from typing import Any, cast
@@ -103,20 +103,22 @@ def _of_process() -> Iterator[tuple[Any, str]]:
 
 def _state(generator: Any) -> Any:
     """Return the state of a generator as nested tuples, which compare by value."""
-    if isinstance(generator, np.random.SeedSequence):
-        return generator.n_children_spawned
-    if isinstance(generator, np.random.Generator):
-        return _state(generator.bit_generator)
-    if isinstance(generator, np.random.BitGenerator):
-        seeds: Any = generator.seed_seq
-        return _plain(generator.state), getattr(seeds, "n_children_spawned", 0)
-    if isinstance(generator, np.random.RandomState):
-        return _plain(generator.get_state(legacy=False))
-    if isinstance(generator, random.SystemRandom):
-        return None  # has no state; see `draws_entropy`
-    if isinstance(generator, random.Random):
-        return generator.getstate()
-    return generator.get_state().numpy().tobytes()  # of torch
+    return next(read(generator) for kind, read in _STATES.items() if isinstance(generator, kind))
+
+
+def _bit_state(generator: Any) -> Any:
+    return _plain(generator.state), getattr(generator.seed_seq, "n_children_spawned", 0)
+
+
+_STATES: dict[type, Callable[[Any], Any]] = {
+    np.random.SeedSequence: lambda x: x.n_children_spawned,
+    np.random.Generator: lambda x: _bit_state(x.bit_generator),
+    np.random.BitGenerator: _bit_state,
+    np.random.RandomState: lambda x: _plain(x.get_state(legacy=False)),
+    random.SystemRandom: lambda x: None,  # has no state; see `draws_entropy`
+    random.Random: random.Random.getstate,
+    object: lambda x: x.get_state().numpy().tobytes(),  # of torch
+}
 
 
 def _plain(state: Any) -> Any:

@@ -318,8 +318,11 @@ def single(value: Any) -> Any:
     return stand_in(1, value)
 
 
-_PLAIN = frozenset(
-    (bool, int, float, complex, str, bytes, type(None), type(...), type(NotImplemented))
+PLAIN = frozenset(
+    (
+        *(bool, int, float, complex, str, bytes, type(None), type(...), type(NotImplemented)),
+        type(np._NoValue),  # pyright: ignore[reportPrivateUsage]
+    )
 )
 _WRITES_FILES = frozenset(("save", "savez", "savez_compressed", "savetxt", "tofile", "dump"))
 
@@ -335,12 +338,16 @@ def stand_in(fill: int, value: Any) -> Any:
         return copied(value)
     if isinstance(value, type) and issubclass(value, GraphValue):
         return np.ndarray
-    is_type = isinstance(value, type) and value.__module__ in ("builtins", "numpy")
-    if kind in _PLAIN or is_type or isinstance(value, (np.generic, np.dtype)):
-        return cast("Any", value)
-    if value is np._NoValue or _is_numpys(value):  # pyright: ignore
+    if is_static(value) or _is_numpys(value):
         return value
     raise NoStandInError(value)
+
+
+def is_static(value: Any) -> bool:
+    """Whether an argument of NumPy's functions is no operand: a number, text, a dtype, a class."""
+    if type(value) in PLAIN or isinstance(value, (np.generic, np.dtype)):
+        return True
+    return isinstance(value, type) and value.__module__ in ("builtins", "numpy")
 
 
 def _is_numpys(value: Any) -> bool:

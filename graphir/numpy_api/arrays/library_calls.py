@@ -27,7 +27,7 @@ from graphir.dtypes import DType
 from graphir.errors import GraphError, MissingOpError, shortened
 from graphir.ir.symbol import Symbol
 from graphir.location import is_internal
-from graphir.numpy_api.arrays.boundary import depends_on_values
+from graphir.numpy_api.arrays.boundary import PLAIN, depends_on_values, is_static
 from graphir.numpy_api.arrays.memory import (
     PYTHON_NUMBERS,
     Array,
@@ -197,7 +197,9 @@ class _Call:
         if kind is np.ndarray:
             graph = self.memory.graph
             return self._place(value, lambda: graph.entering(value), value, True)
-        return _static(value)
+        if not is_static(value):
+            raise _Untraceable
+        return value
 
     def _output(self, value: Any) -> Any:
         if value is None:
@@ -313,21 +315,6 @@ def _memory_of(array: Array) -> Any:
     return array.__array_interface__["data"][0], array.strides, array.shape
 
 
-_STATIC = frozenset(
-    (bool, int, float, complex, str, type(None), type(...), type(np._NoValue))  # pyright: ignore
-)
-
-
-def _static(value: Any) -> Any:
-    """Return an argument that is no operand; raise an error for one that a graph cannot hold."""
-    kind: Any = cast("object", type(value))
-    if kind in _STATIC or isinstance(value, (np.generic, np.dtype)):
-        return cast("Any", value)
-    if isinstance(value, type) and value.__module__ in ("builtins", "numpy"):
-        return cast("Any", value)
-    raise _Untraceable
-
-
 def _is_usual(value: Any) -> bool:
     """Whether a graph has the type of a result."""
     kind: Any = cast("object", type(value))
@@ -345,8 +332,8 @@ def _types_of(result: Any) -> Any:
 
 def _text_of(args: Any, kwargs: Mapping[str, Any]) -> str:
     """Return the arguments of a call that are no operands, as text."""
-    texts = [repr(x) for x in args if type(x) in _STATIC]
-    texts += [f"{key}={x!r}" for key, x in kwargs.items() if type(x) in _STATIC]
+    texts = [repr(x) for x in args if type(x) in PLAIN]
+    texts += [f"{key}={x!r}" for key, x in kwargs.items() if type(x) in PLAIN]
     return shortened(", ".join(texts), 200)
 
 
