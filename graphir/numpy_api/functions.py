@@ -2,6 +2,9 @@
 
 The functions take NumPy's arguments. Arguments without an op are absent here, and the caller
 refuses them. Any argument may be an array or a number if at least one argument is a symbol.
+
+In a trace, NumPy's own code runs for a function without an entry (arrays/function_calls.py). An
+entry is for what users call on the symbols of a graph, and for what a trace computes better by ops.
 """
 
 from __future__ import annotations

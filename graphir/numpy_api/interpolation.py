@@ -1,8 +1,7 @@
-"""NumPy's samples, slopes and convolutions on symbols, in NumPy's order of operations.
+"""NumPy's rounding, samples and convolutions on symbols, in NumPy's order of operations.
 
-Sources: numpy/_core/function_base.py (linspace), numpy/lib/_function_base_impl.py (gradient),
-numpy/_core/src/multiarray/compiled_base.c (arr_interp), calculation.c (PyArray_Round) and
-multiarraymodule.c (_pyarray_correlate).
+Sources: numpy/_core/function_base.py (linspace), numpy/_core/src/multiarray/compiled_base.c
+(arr_interp), calculation.c (PyArray_Round) and multiarraymodule.c (_pyarray_correlate).
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ SMALL_KERNEL = 11
 """The longest kernel that NumPy's small_correlate adds term by term; longer ones go through dot."""
 LONGEST_KERNEL = 500
 """The longest kernel to follow: each output at the edges is a dot product of its own length."""
-MOST_PRODUCTS = 2**24
-"""The most products to hold at once in a convolution or a histogram."""
+_MOST_PRODUCTS = 2**24
+"""The most products to hold at once in a convolution."""
 
 
 # -- rounding
@@ -139,9 +138,6 @@ def _at(x: Symbol, places: Symbol) -> Symbol:
     return ops.gather(x, places, axis=0)
 
 
-# -- slopes
-
-
 # -- convolution
 
 
@@ -175,7 +171,7 @@ def _slid(x: Symbol, kernel: Symbol, mode: str) -> Symbol:
     dtype = x.graph.rules.promote(x.type, kernel.type)
     x, kernel = x.cast(dtype), kernel.cast(dtype)
     before, after = _edges(width, mode)
-    if width > LONGEST_KERNEL or (width > SMALL_KERNEL and size * width > MOST_PRODUCTS):
+    if width > LONGEST_KERNEL or (width > SMALL_KERNEL and size * width > _MOST_PRODUCTS):
         raise GraphError(
             f"a kernel of {width} elements over {size} would be unrolled",
             fix="multiply in the frequency domain outside of the traced function",

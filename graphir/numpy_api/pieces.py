@@ -1,4 +1,4 @@
-"""NumPy's functions that split, join, rotate or compare arrays, on symbols."""
+"""NumPy's functions that split, join, shift or compare arrays, on symbols."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def _meshgrid(*xi: Any, sparse: bool = False, indexing: str = "xy", copy: bool =
     return tuple(ops.broadcast_to(vector, shape) for vector in lines)
 
 
-# -- rotation and shifts
+# -- shifts
 
 
 def _fft_shift(sign: int) -> Function:

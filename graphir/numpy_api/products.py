@@ -1,4 +1,4 @@
-"""NumPy's products of vectors and matrices on symbols, and the norms and powers built on them."""
+"""NumPy's products of vectors and matrices on symbols, and norms."""
 
 from __future__ import annotations
 

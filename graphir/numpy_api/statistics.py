@@ -1,4 +1,4 @@
-"""NumPy's statistics on symbols: reductions without NaN, medians, averages, covariances."""
+"""NumPy's statistics on symbols: reductions without NaN, and medians."""
 
 from __future__ import annotations
 
@@ -122,9 +122,6 @@ def _median(a: Symbol, axis: Any = None, *, keepdims: bool = False) -> Symbol:
     if count and a.dtype.is_inexact:
         middle = ops.where(ops.is_nan(line[..., -1]), _like(middle, np.nan), middle)
     return ops.reshape(middle, kept_shape) if keepdims else middle
-
-
-# -- weighted sums
 
 
 def spread_dtype(a: Symbol, dtype: Any) -> DType | None:
