@@ -167,11 +167,9 @@ class _Call:
         self._places: list[OperandPlace] = []
         self._views: dict[Any, OperandPlace] = {}
         settings = {key: value for key, value in kwargs.items() if key != "out"}
-        writes = function.__name__ == "at" or function in WRITING
-        operands = args[1:] if writes else args
-        self.args, self.kwargs = mapped(self._operand, [[*operands], settings])
-        if writes:
-            self.args.insert(0, self._output(args[0]))
+        written = args[:1] if function.__name__ == "at" or function in WRITING else ()
+        self.args, self.kwargs = mapped(self._operand, [[*args[len(written) :]], settings])
+        self.args[:0] = map(self._output, written)
         if kwargs.get("out") is not None:
             self.kwargs["out"] = mapped(self._output, kwargs["out"])
 

@@ -28,8 +28,15 @@ from graphir.numpy_api.arrays.operands import (
 from graphir.numpy_api.counting import joined_at
 from graphir.numpy_api.signatures import bound
 
-WRITING = frozenset((np.copyto, np.put, np.place, np.putmask, np.put_along_axis, np.fill_diagonal))
-"""The functions that write to their first argument."""
+WRITING: dict[Any, str] = {
+    np.copyto: "dst",
+    np.put: "a",
+    np.place: "arr",
+    np.putmask: "a",
+    np.put_along_axis: "arr",
+    np.fill_diagonal: "a",
+}
+"""The functions that write to their first argument, with its name."""
 _COMPILED = frozenset((np.put, np.place, np.putmask))
 """Those of them that are compiled, or call compiled code alone."""
 
@@ -41,7 +48,8 @@ def write(memory: TraceMemory, function: Any, args: Any, kwargs: Any) -> bool:
     compiled code.
     """
     if is_known(args, kwargs):
-        _write_known(_target(args[0], function.__name__), function, args, kwargs)
+        x = _target(args[0] if args else kwargs[WRITING[function]], function.__name__)
+        _write_known(x, function, args, kwargs)
         return True
     if function is np.copyto:
         places, settings = bound(function, _copyto, args, kwargs, leading=1)
