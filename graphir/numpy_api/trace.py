@@ -285,13 +285,19 @@ def _may_raise(symbol: Symbol) -> bool:
 
 @contextmanager
 def _no_shuffles() -> Generator[None]:
-    """Inside the block, the warning of NumPy's generators about shuffled views is an error.
+    """Inside the block, refuse shuffles of views, of which NumPy's generators warn.
 
     The generators swap rows, and rows that are views would be copied twice.
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("error", SHUFFLING, UserWarning)
-        yield
+        try:
+            yield
+        except UserWarning as error:
+            if not str(error).startswith(SHUFFLING):
+                raise
+            refusal = GraphError("rows that are views are copied twice", fix="use x[permutation]")
+            raise refusal.at(location_of_error(error) or user_location(), "shuffle") from None
 
 
 def name_of(function: Callable[..., Any]) -> str:

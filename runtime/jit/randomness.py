@@ -67,7 +67,9 @@ class Randomness:
 
         The functions of np.random are methods, of whose calls a profile function hears nothing.
         """
-        module_name = "numpy.random" if module is np and "random" in attributes else module.__name__
+        module_name = module.__name__
+        if module_name == "numpy" and "random" in attributes:
+            module_name = "numpy.random"
         self._reached.update(
             id(generator) for generator, name, _ in self._states.values() if name == module_name
         )

@@ -69,14 +69,8 @@ _VIEWS = (
     *("unstack", "atleast_1d", "atleast_2d", "atleast_3d", "real", "imag", "meshgrid"),
     *("sliding_window_view", "astype"),
 )
-
-
 _FACTS = ("shape", "ndim", "size", "iscomplexobj", "isrealobj", "result_type", "can_cast")
-
-
 _LIKE = {"zeros_like": 0, "ones_like": 1, "empty_like": 0}
-
-
 _VIEWING = frozenset((*_VIEWS, *_FACTS, *_LIKE))
 """The functions whose results depend on layouts alone: views, or facts of shape and dtype."""
 

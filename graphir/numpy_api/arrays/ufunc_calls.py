@@ -106,9 +106,6 @@ def by_operator() -> bool:
     return user_location().is_operator
 
 
-# -- results
-
-
 # -- operators
 
 
