@@ -35,9 +35,11 @@ from graphir.numpy_api.arrays.memory import (
 from graphir.numpy_api.arrays.operands import adopted, array_from, cast_symbol, plains
 from graphir.numpy_api.arrays.selection import SelectionValue
 from graphir.numpy_api.arrays.value_methods import (
+    REDUCTIONS,
     DispatchProtocols,
     FunctionMethods,
     UnknownValueMethods,
+    add_methods,
     method_of,
     refuse_conversion,
     ufunc_protocol,
@@ -588,16 +590,6 @@ class SymbolicSelection(DispatchProtocols, SelectionValue):
         """The dtype as a NumPy dtype."""
         return self.symbol.dtype.to_numpy()
 
-    sum = method_of(np.sum)
-    prod = method_of(np.prod)
-    max = method_of(np.max)
-    min = method_of(np.min)
-    any = method_of(np.any)
-    all = method_of(np.all)
-    mean = method_of(np.mean)
-    var = method_of(np.var)
-    std = method_of(np.std)
-
     __getitem__ = _refused("[]")
     __len__ = _refused("len()")
     __iter__ = _refused("iteration")
@@ -616,6 +608,9 @@ class SymbolicSelection(DispatchProtocols, SelectionValue):
         if name not in attributes_of(self):
             raise ArrayAttributeError(f"numpy.ndarray object has no attribute {name!r}")
         self.refuse(f".{name}")
+
+
+add_methods(SymbolicSelection, REDUCTIONS)
 
 
 class FlatValues:
