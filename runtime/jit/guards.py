@@ -26,7 +26,7 @@ from graphir.runtime.jit.loads import Loads, is_library_module
 from graphir.runtime.jit.signatures import identity_key
 
 if TYPE_CHECKING:
-    from graphir.runtime.jit.jit import Compiled
+    from graphir.runtime.jit.jit import CompiledTrace
 
 _SCALARS = frozenset({bool, int, float, complex, str, bytes, type(None)})
 
@@ -365,19 +365,19 @@ class Variants:
     """The latest traces of one signature, each for a different state of the guarded values."""
 
     def __init__(self) -> None:
-        self._traces: tuple[Compiled, ...] = ()
+        self._traces: tuple[CompiledTrace, ...] = ()
 
-    def __iter__(self) -> Iterator[Compiled]:
+    def __iter__(self) -> Iterator[CompiledTrace]:
         return iter(self._traces)
 
-    def holding(self) -> Compiled | None:
+    def holding(self) -> CompiledTrace | None:
         """Return the latest trace whose guards hold, or None."""
         for trace in self._traces:
             if trace.guards.hold():
                 return trace
         return None
 
-    def put(self, new: Compiled) -> None:
+    def put(self, new: CompiledTrace) -> None:
         """Add a trace; it replaces an earlier trace with the same Program."""
         others = [trace for trace in self._traces if trace.program is not new.program]
         self._traces = (new, *others[: _MOST_VARIANTS - 1])

@@ -212,7 +212,7 @@ class Jitted(Generic[P, R]):
         """Return the Program that a call with these arguments runs; GraphError among symbols."""
         return self._require_compiled(args, keywords).whole_program
 
-    def _require_compiled(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> Compiled:
+    def _require_compiled(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> CompiledTrace:
         if self._statics:
             args, keywords = self._statics.marked(args, keywords)
         entry = self._lookup_or_compile(args, keywords)
@@ -224,7 +224,7 @@ class Jitted(Generic[P, R]):
 
     def _lookup_or_compile(
         self, args: Sequence[Any], keywords: Mapping[str, Any]
-    ) -> tuple[Compiled, list[Any]] | None:
+    ) -> tuple[CompiledTrace, list[Any]] | None:
         """Return the compiled trace of a call and the Program's inputs; None for symbols."""
         rules = self._rules or rules_in_force(_NUMPY)
         reader = Reader(entry(rules))
@@ -272,9 +272,9 @@ class Jitted(Generic[P, R]):
         rules: PromotionRules,
         args: Sequence[Any],
         keywords: Mapping[str, Any],
-        variants: Iterable[Compiled],
+        variants: Iterable[CompiledTrace],
         layouts: Sequence[ArgumentLayout],
-    ) -> Compiled:
+    ) -> CompiledTrace:
         """Trace the function and compile its Program; share the Program of an equal graph."""
         way = entry(rules)
         types, by_name = types_of(tuple(args), way), types_of(dict(keywords), way)
@@ -291,13 +291,13 @@ class Jitted(Generic[P, R]):
             same &= variant.trace.writes == trace_result.writes
             same &= variant.trace.layouts == trace_result.layouts
             if same and same_graph(variant.trace.graph, graph):
-                return Compiled(trace_result, variant.program, guards, variant.in_memory_order)
+                return CompiledTrace(trace_result, variant.program, guards, variant.in_memory_order)
         ordered = in_memory_order(graph, trace_result.input_axes, trace_result.output_axes)
         program = unwatched(Program, ordered or graph)
-        return Compiled(trace_result, program, guards, ordered is not None)
+        return CompiledTrace(trace_result, program, guards, ordered is not None)
 
     def _keep(
-        self, key: Any, compiled: Compiled, args: Sequence[Any], keywords: Mapping[str, Any]
+        self, key: Any, compiled: CompiledTrace, args: Sequence[Any], keywords: Mapping[str, Any]
     ) -> None:
         """Store a compiled trace under its signature, and install its fast path."""
         numbers = compiled.trace.numbers
@@ -320,7 +320,7 @@ class Jitted(Generic[P, R]):
     def _quick_call(
         self,
         node: Variants | Specializations,
-        compiled: Compiled,
+        compiled: CompiledTrace,
         args: Sequence[Any],
     ) -> _QuickCall:
         """Return the fast path of a signature without nested structures."""
@@ -338,7 +338,7 @@ class Jitted(Generic[P, R]):
         quick.call = NumberCalls(node, places, self._slowly, partial(setattr, quick, "call"))
         return quick
 
-    def _direct_call(self, compiled: Compiled) -> Callable[..., Any]:
+    def _direct_call(self, compiled: CompiledTrace) -> Callable[..., Any]:
         """Return the function that the next calls try first, without a signature.
 
         It returns None for arguments of another signature, and if a guard does not hold.
@@ -357,7 +357,7 @@ class Jitted(Generic[P, R]):
         return quick.call(*args)
 
     def _slowly(self, *args: Any) -> Any:
-        leaf, inputs = cast("tuple[Compiled, list[Any]]", self._lookup_or_compile(args, {}))
+        leaf, inputs = cast("tuple[CompiledTrace, list[Any]]", self._lookup_or_compile(args, {}))
         return leaf.run(inputs)
 
 
@@ -377,7 +377,7 @@ class _QuickCall:
         return (self.call if self._lie_usually(args) else self._slowly)(*args)
 
 
-class Compiled:
+class CompiledTrace:
     """A trace with its Program and guards, and the conversions of inputs and results."""
 
     def __init__(

@@ -34,7 +34,7 @@ from graphir.promotion.scalars import Interval, identity_key
 from graphir.runtime.jit.guards import Variants
 
 if TYPE_CHECKING:
-    from graphir.runtime.jit.jit import Compiled
+    from graphir.runtime.jit.jit import CompiledTrace
 
 _MOST_BRANCHES = 128
 """The most leaves of a tree; a further leaf clears the tree."""
@@ -158,13 +158,13 @@ class NumberCalls:
         install: Callable[[Callable[..., Any]], None],
     ) -> None:
         self._tree, self._places, self._slowly, self._install = tree, places, slowly, install
-        self._functions: dict[Compiled, tuple[int, Callable[..., Any] | None]] = {}
+        self._functions: dict[CompiledTrace, tuple[int, Callable[..., Any] | None]] = {}
 
     def __call__(self, *args: Any) -> Any:
         """Return the results for arguments."""
         values = [args[place] for place in self._places.numbers]
         variants: Variants | None = self._tree.find(values)
-        leaf: Compiled | None = variants.holding() if variants else None
+        leaf: CompiledTrace | None = variants.holding() if variants else None
         if leaf is None:
             return self._slowly(*args)
         version, call = self._functions.get(leaf, (-1, None))
