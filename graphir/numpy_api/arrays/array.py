@@ -632,6 +632,10 @@ class FlatValues:
                 raise GraphError(
                     "values are of the array that they are put into", fix="pass a copy"
                 )
+            if value.size not in (1, places.size):
+                raise GraphError(
+                    f"each of {places.size} places takes one value", got=f"{value.size} values"
+                )
             value = value.reshape(-1)
         put(array, np.unravel_index(places.reshape(-1), array.plain.shape), value)
 
