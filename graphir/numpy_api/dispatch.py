@@ -49,31 +49,34 @@ from graphir.ops.types import TensorType
 from graphir.promotion import PromotionRules
 from graphir.promotion.operands import Number, Place
 
-_NEAR = {
-    "spacing": "nextafter",
-    "nonzero": "where",
-    **dict.fromkeys(("argwhere", "flatnonzero", "extract"), "where"),
-    **dict.fromkeys(
-        ("percentile", "quantile", "nanpercentile", "nanquantile", "nanmedian"), "sort"
-    ),
-    **dict.fromkeys(("partition", "argpartition", "lexsort", "sort_complex"), "sort, argsort"),
-    **dict.fromkeys(("nanargmax", "nanargmin"), "is_nan, where, argmax"),
-    **dict.fromkeys(("convolve", "correlate"), "pad, matmul"),
-    **dict.fromkeys(
-        ("union1d", "intersect1d", "setdiff1d", "setxor1d", "isin"), "sort, equal, any"
-    ),
-    **dict.fromkeys(("unique_all", "unique_counts", "unique_inverse", "unique_values"), "sort"),
-    **dict.fromkeys(("bincount", "histogram", "histogram2d", "histogramdd"), "equal, sum"),
-    **dict.fromkeys(("result_type", "can_cast", "min_scalar_type", "common_type"), "x.dtype"),
-    **dict.fromkeys(("insert", "block", "bmat"), "concat"),
-    **dict.fromkeys(("interp", "piecewise"), "searchsorted, where"),
-    "gradient": "subtract, concat",
-    "unique": "sort",
+_NAMES_BY_OPS = {
+    "nextafter": "spacing",
+    "where": "nonzero argwhere flatnonzero extract select",
+    "sort": "percentile quantile nanpercentile nanquantile nanmedian unique unique_all"
+    " unique_counts unique_inverse unique_values",
+    "sort, argsort": "partition argpartition sort_complex",
+    "is_nan, where, argmax": "nanargmax nanargmin",
+    "sort, equal, any": "union1d intersect1d setdiff1d setxor1d",
+    "equal, sum": "histogram histogram2d histogramdd",
+    "searchsorted": "digitize",
+    "searchsorted, where": "piecewise",
+    "multiply, sum": "average trapezoid",
+    "mean, matmul": "cov corrcoef",
+    "outer, reshape": "kron",
+    "multiply, add": "polyval",
+    "cumulative_prod": "vander",
+    "flip, transpose": "rot90",
+    "concat": "insert block bmat column_stack",
+    "gather": "delete",
+    "split": "array_split hsplit vsplit dsplit",
+    "subtract, concat": "gradient ediff1d",
+    "x.dtype": "result_type can_cast min_scalar_type common_type",
 }
+_NEAR = {name: near for near, names in _NAMES_BY_OPS.items() for name in names.split()}
 """The ops to suggest for functions that have none: what a program can write them with."""
 
 
-_OF_UNKNOWN_SIZE = frozenset(
+OF_UNKNOWN_SIZE = frozenset(
     (
         *("unique", "unique_all", "unique_counts", "unique_inverse", "unique_values", "nonzero"),
         *("argwhere", "flatnonzero", "extract", "union1d", "intersect1d", "setdiff1d", "setxor1d"),
@@ -316,7 +319,7 @@ def _has_none(name: str) -> NoReturn:
     outside = f"call np.{name} on arrays, outside of the traced function"
     fix = f"{outside}; the nearest: {_NEAR[name]}" if name in _NEAR else outside
     problem = "no op does this"
-    if last in _OF_UNKNOWN_SIZE:
+    if last in OF_UNKNOWN_SIZE:
         problem += ": the size of the result depends on values"
     raise MissingOpError(problem, fix=fix)
 

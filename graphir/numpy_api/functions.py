@@ -2,6 +2,9 @@
 
 The functions take NumPy's arguments. Arguments without an op are absent here, and the caller
 refuses them. Any argument may be an array or a number if at least one argument is a symbol.
+
+In a trace, NumPy's own code runs for a function without an entry (arrays/function_calls.py). An
+entry is for what users call on the symbols of a graph, and for what a trace computes better by ops.
 """
 
 from __future__ import annotations
@@ -20,8 +23,7 @@ from graphir.ir.symbol import Symbol
 from graphir.numpy_api.counting import COUNTING
 from graphir.numpy_api.interpolation import INTERPOLATION, interpolated
 from graphir.numpy_api.movement import MOVEMENT, as_symbols, axes_of, flat
-from graphir.numpy_api.order_statistics import ORDER_STATISTICS, quantiles
-from graphir.numpy_api.pieces import PIECES
+from graphir.numpy_api.pieces import PIECES, unstack
 from graphir.numpy_api.products import PRODUCTS
 from graphir.numpy_api.reductions import masked
 from graphir.numpy_api.reductions.masked import UNSET, reduced
@@ -232,6 +234,16 @@ def _argsorted(
     return ops.argsort(line, axis=at, descending=True)
 
 
+def _lexsort(keys: Any, axis: int = -1) -> Symbol:
+    """Return the order by the last key, then by the key before it: stable sorts in turn."""
+    first, *others = as_symbols(*(unstack(keys) if isinstance(keys, Symbol) else keys))
+    order = ops.argsort(first, axis=axis)
+    for key in others:
+        by = ops.argsort(ops.take_along(key, order, axis=axis), axis=axis)
+        order = ops.take_along(order, by, axis=axis)
+    return order
+
+
 def _negated(a: Symbol) -> Symbol:
     if a.dtype.is_complex:
         raise GraphError("descending=True of complex numbers has no op", fix="leave it out")
@@ -314,6 +326,7 @@ _FUNCTIONS_BY_PATH: dict[str, Function] = {
     "clip": _clip,
     "sort": _sorted,
     "argsort": _argsorted,
+    "lexsort": _lexsort,
     "searchsorted": _searchsorted,
     "real": ops.real,
     "imag": ops.imag,
@@ -334,7 +347,6 @@ _FUNCTIONS_BY_PATH: dict[str, Function] = {
     **PIECES,
     **PRODUCTS,
     **STATISTICS,
-    **ORDER_STATISTICS,
 }
 
 
@@ -353,7 +365,6 @@ FUNCTIONS = _resolve()
 """The implementation on symbols of each NumPy function."""
 
 BODY_FUNCTIONS: dict[str, Function] = {
-    "_quantile": quantiles,
     "compiled_interp": interpolated,
     "compiled_interp_complex": interpolated,
 }

@@ -1,8 +1,7 @@
-"""NumPy's samples, slopes and convolutions on symbols, in NumPy's order of operations.
+"""NumPy's rounding, samples and convolutions on symbols, in NumPy's order of operations.
 
-Sources: numpy/_core/function_base.py (linspace), numpy/lib/_function_base_impl.py (gradient),
-numpy/_core/src/multiarray/compiled_base.c (arr_interp), calculation.c (PyArray_Round) and
-multiarraymodule.c (_pyarray_correlate).
+Sources: numpy/_core/function_base.py (linspace), numpy/_core/src/multiarray/compiled_base.c
+(arr_interp), calculation.c (PyArray_Round) and multiarraymodule.c (_pyarray_correlate).
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from graphir import ops
 from graphir.dtypes import DType, numpy_code
 from graphir.errors import GraphError, ShapeError
 from graphir.ir.symbol import Symbol
-from graphir.numpy_api.movement import as_symbols, axes_of, moveaxis
+from graphir.numpy_api.movement import as_symbols, moveaxis
 from graphir.numpy_api.traced_numbers import concrete
 
 Function = Callable[..., Any]
@@ -25,8 +24,8 @@ SMALL_KERNEL = 11
 """The longest kernel that NumPy's small_correlate adds term by term; longer ones go through dot."""
 LONGEST_KERNEL = 500
 """The longest kernel to follow: each output at the edges is a dot product of its own length."""
-MOST_PRODUCTS = 2**24
-"""The most products to hold at once in a convolution or a histogram."""
+_MOST_PRODUCTS = 2**24
+"""The most products to hold at once in a convolution."""
 
 
 # -- rounding
@@ -98,19 +97,6 @@ def _inexact(*values: Any) -> DType:
     return DType.from_numpy(common if common.kind in "fc" else np.dtype(np.float64))
 
 
-def _logspace(
-    start: Any,
-    stop: Any,
-    num: int = 50,
-    endpoint: bool = True,
-    base: Any = 10.0,
-    dtype: Any = None,
-    axis: int = 0,
-) -> Symbol:
-    y = ops.pow(base, samples(start, stop, num, endpoint, axis=axis))
-    return y if dtype is None else y.cast(DType(numpy_code(dtype)))
-
-
 # -- interpolation
 
 
@@ -152,80 +138,6 @@ def _at(x: Symbol, places: Symbol) -> Symbol:
     return ops.gather(x, places, axis=0)
 
 
-# -- slopes
-
-
-def _gradient(f: Symbol, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
-    axes = list(range(f.rank)) if axis is None else axes_of(f, axis)
-    spacings = list(varargs) * (len(axes) if len(varargs) == 1 else 1) or [1.0] * len(axes)
-    if len(spacings) != len(axes):
-        raise GraphError("gradient takes one spacing, or one for each axis")
-    f = f if f.dtype.is_inexact else f.cast("float64")
-    results = tuple(
-        _slope(f, spacing, each, edge_order).cast(f.dtype)
-        for spacing, each in zip(spacings, axes, strict=True)
-    )
-    return results[0] if len(axes) == 1 else results
-
-
-def _slope(f: Symbol, spacing: Any, axis: int, edge_order: int) -> Symbol:
-    f = moveaxis(f, axis, 0)
-    size = f.shape[0]
-    if isinstance(size, int) and size < edge_order + 1:
-        raise ShapeError(f"gradient needs {edge_order + 1} elements along an axis", got=str(f.type))
-    ranks = spacing.rank if isinstance(spacing, Symbol) else np.ndim(spacing)
-    if not ranks:
-        return moveaxis(_even_slope(f, spacing, edge_order), 0, axis)
-    (spacing,) = as_symbols(f, spacing)[1:]
-    if ranks != 1 or spacing.shape[0] != size:
-        raise ShapeError("gradient takes a coordinate for each element", got=str(spacing.type))
-    coordinates = spacing if not spacing.dtype.is_integer else spacing.cast("float64")
-    steps = coordinates[1:] - coordinates[:-1]
-    first = steps[0]
-    column = ops.reshape(steps, (size - 1, *(1,) * (f.rank - 1)))
-    even = ops.all(steps == first)
-    result = ops.where(
-        even, _even_slope(f, first, edge_order), _uneven_slope(f, column, edge_order)
-    )
-    return moveaxis(result, 0, axis)
-
-
-def _even_slope(f: Symbol, step: Any, edge_order: int) -> Symbol:
-    inside = (f[2:] - f[:-2]) / (step * 2.0)
-    if edge_order == 1:
-        ends = (f[1] - f[0]) / step, (f[-1] - f[-2]) / step
-    else:
-        if isinstance(step, Symbol):
-            a, b, c = -1.5 / step, 2.0 / step, -0.5 / step
-            u, v, w = 0.5 / step, -2.0 / step, 1.5 / step
-        else:
-            a, b, c = (k / step for k in (-1.5, 2.0, -0.5))
-            u, v, w = (k / step for k in (0.5, -2.0, 1.5))
-        ends = f[0] * a + f[1] * b + f[2] * c, f[-3] * u + f[-2] * v + f[-1] * w
-    return _ended(inside, *ends)
-
-
-def _uneven_slope(f: Symbol, steps: Symbol, edge_order: int) -> Symbol:
-    before, after = steps[:-1], steps[1:]
-    a = -after / (before * (before + after))
-    b = (after - before) / (before * after)
-    c = before / (after * (before + after))
-    inside = a * f[:-2] + b * f[1:-1] + c * f[2:]
-    if edge_order == 1:
-        return _ended(inside, (f[1] - f[0]) / steps[0], (f[-1] - f[-2]) / steps[-1])
-    p, q = steps[0], steps[1]
-    first = -(2.0 * p + q) / (p * (p + q)) * f[0] + (p + q) / (p * q) * f[1]
-    first = first + -p / (q * (p + q)) * f[2]
-    p, q = steps[-2], steps[-1]
-    last = q / (p * (p + q)) * f[-3] + -(q + p) / (p * q) * f[-2]
-    last = last + (2.0 * q + p) / (q * (p + q)) * f[-1]
-    return _ended(inside, first, last)
-
-
-def _ended(inside: Symbol, first: Symbol, last: Symbol) -> Symbol:
-    return ops.concat([ops.unsqueeze(first, 0), inside, ops.unsqueeze(last, 0)], axis=0)
-
-
 # -- convolution
 
 
@@ -259,7 +171,7 @@ def _slid(x: Symbol, kernel: Symbol, mode: str) -> Symbol:
     dtype = x.graph.rules.promote(x.type, kernel.type)
     x, kernel = x.cast(dtype), kernel.cast(dtype)
     before, after = _edges(width, mode)
-    if width > LONGEST_KERNEL or (width > SMALL_KERNEL and size * width > MOST_PRODUCTS):
+    if width > LONGEST_KERNEL or (width > SMALL_KERNEL and size * width > _MOST_PRODUCTS):
         raise GraphError(
             f"a kernel of {width} elements over {size} would be unrolled",
             fix="multiply in the frequency domain outside of the traced function",
@@ -303,9 +215,7 @@ def _windows(x: Symbol, kernel: Symbol, count: int, width: int) -> Symbol:
 INTERPOLATION: dict[str, Function] = {
     **dict.fromkeys(("round", "around"), round_decimals),
     "linspace": samples,
-    "logspace": _logspace,
     "interp": interpolated,
-    "gradient": _gradient,
     "convolve": _convolve,
     "correlate": _correlate,
 }

@@ -1,20 +1,17 @@
-"""NumPy's functions that split, join, rotate or compare arrays, on symbols."""
+"""NumPy's functions that split, join, shift or compare arrays, on symbols."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from graphir import ops
-from graphir.dtypes import DType
 from graphir.errors import GraphError, ShapeError
-from graphir.ir.graph import Graph
-from graphir.ir.literals import is_literal
 from graphir.ir.symbol import Symbol
-from graphir.numpy_api.movement import as_symbols, axes_of, flat, moveaxis, of_rank, squeeze, take
+from graphir.numpy_api.movement import as_symbols, axes_of, flat, of_rank, squeeze, take
 from graphir.ops.attributes import axis as axis_of
 from graphir.ops.attributes import natural
 from graphir.ops.shape_rules import broadcast_shapes
@@ -39,33 +36,9 @@ def _split(ary: Symbol, indices_or_sections: Any, axis: int = 0) -> list[Symbol]
     if indices_or_sections < 1 or size % indices_or_sections:
         raise ShapeError(
             f"an axis of {size} does not split into {indices_or_sections} equal pieces",
-            fix="use np.array_split",
-        )
-    return list(ary.split(size // indices_or_sections, axis))
-
-
-def _array_split(ary: Symbol, indices_or_sections: Any, axis: int = 0) -> list[Symbol]:
-    """Split as np.split does, but into pieces whose first ones may be longer by one element."""
-    if isinstance(indices_or_sections, _PLACES):
-        return _split(ary, indices_or_sections, axis)
-    size = ary.shape[axis_of(axis, (ary.type,))]
-    if not isinstance(size, int) or indices_or_sections < 1:
-        raise ShapeError(
-            f"an axis of symbolic size {size} does not split into {indices_or_sections} pieces",
             fix="pass the indices of the cuts",
         )
-    each, more = divmod(size, indices_or_sections)
-    sizes = [each + (i < more) for i in range(indices_or_sections)]
-    return _split(ary, list(accumulate(sizes))[:-1], axis)
-
-
-def _splitting(axis: int) -> Function:
-    def split(ary: Symbol, indices_or_sections: Any) -> Any:
-        if ary.rank <= (axis if axis != 1 else 0):
-            raise ShapeError(f"axis {axis} is out of range", got=str(ary.type))
-        return _split(ary, indices_or_sections, min(axis, ary.rank - 1))
-
-    return split
+    return list(ary.split(size // indices_or_sections, axis))
 
 
 def unstack(x: Symbol, /, *, axis: int = 0) -> tuple[Symbol, ...]:
@@ -85,16 +58,6 @@ def _compress(condition: Any, a: Symbol, axis: int | None = None) -> Symbol:
     return take(a, np.flatnonzero(condition), axis)
 
 
-def _delete(arr: Symbol, obj: Any, axis: int | None = None) -> Symbol:
-    x, at = (flat(arr), 0) if axis is None else (arr, axis_of(axis, (arr.type,)))
-    size = x.shape[at]
-    if not isinstance(size, int) or isinstance(obj, Symbol):
-        raise GraphError(
-            "the size of the result depends on values", fix="take what is kept by np.take"
-        )
-    return take(x, np.delete(np.arange(size), obj), at)
-
-
 # -- differences
 
 
@@ -103,6 +66,8 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
     For bools, the difference is whether the neighbours differ.
     """
+    if n == 0:
+        raise GraphError("with n=0 it returns the array itself", fix="leave it out")
     parts = as_symbols(*(part for part in (prepend, a, append) if part is not None))
     axis = axis_of(axis, (parts[prepend is not None].type,))
     a = parts[0] if len(parts) == 1 else _beside(parts, parts[prepend is not None], axis)
@@ -125,11 +90,6 @@ def _beside(parts: list[Symbol], a: Symbol, axis: int) -> Symbol:
 def _append(arr: Any, values: Any, axis: int | None = None) -> Symbol:
     x, y = as_symbols(arr, values)
     return ops.concat([flat(x), flat(y)] if axis is None else [x, y], axis=axis or 0)
-
-
-def _column_stack(tup: Sequence[Any]) -> Symbol:
-    columns = [x if x.rank > 1 else ops.reshape(x, (x.size, 1)) for x in as_symbols(*tup)]
-    return ops.concat(columns, axis=1)
 
 
 def _broadcast_arrays(*args: Any) -> tuple[Symbol, ...]:
@@ -163,42 +123,7 @@ def _meshgrid(*xi: Any, sparse: bool = False, indexing: str = "xy", copy: bool =
     return tuple(ops.broadcast_to(vector, shape) for vector in lines)
 
 
-def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Symbol:
-    """Return the choice of the first true condition.
-
-    All choices and the default promote together.
-    """
-    operands = [*choicelist, default]
-    graph = next(x.graph for x in (*operands, *condlist) if isinstance(x, Symbol))
-    dtype = graph.rules.promote(*operands)
-    *choices, result = (_of_dtype(graph, x, dtype) for x in operands)
-    for condition, choice in reversed(list(zip(condlist, choices, strict=True))):
-        result = ops.where(condition, choice, result)
-    return result
-
-
-def _of_dtype(graph: Graph, x: Any, dtype: DType) -> Symbol:
-    """Return a symbol, array or number as a symbol of a dtype."""
-    if is_literal(x):
-        return graph.scalar(x, dtype)
-    x = x if isinstance(x, Symbol) else graph.constant(np.asarray(x))
-    return x if x.dtype is dtype else x.cast(dtype)
-
-
-# -- rotation and shifts
-
-
-def _rot90(m: Symbol, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Symbol:
-    first, second = axes_of(m, tuple(axes))
-    for _ in range(k % 4):
-        m = ops.flip(ops.transpose(m, first, second), axis=first)
-    return m
-
-
-def _rollaxis(a: Symbol, axis: int, start: int = 0) -> Symbol:
-    axis = axis_of(axis, (a.type,))
-    start = start + a.rank if start < 0 else start
-    return moveaxis(a, axis, start - (axis < start))
+# -- shifts
 
 
 def _fft_shift(sign: int) -> Function:
@@ -217,11 +142,6 @@ def _fft_shift(sign: int) -> Function:
         return x
 
     return shift
-
-
-def _ediff1d(ary: Symbol, to_end: Any = None, to_begin: Any = None) -> Symbol:
-    ends = [part for part in (to_begin, diff(flat(ary)), to_end) if part is not None]
-    return ends[0] if len(ends) == 1 else ops.concat(as_symbols(*ends), axis=0)
 
 
 # -- comparison, NaN and infinities
@@ -252,22 +172,12 @@ def _array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     return ops.all(same | (ops.is_nan(x) & ops.is_nan(y)) if equal_nan else same)
 
 
-def _array_equiv(a1: Any, a2: Any) -> Any:
-    x, y = as_symbols(a1, a2)
-    try:
-        return ops.all(x == y)
-    except ShapeError:
-        return x.graph.scalar(False, "bool")
-
-
-def _nan_to_num(
-    x: Symbol, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
-) -> Symbol:
+def _nan_to_num(x: Symbol, *, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Symbol:
     if x.dtype.is_complex:
-        parts = [
-            _nan_to_num(part, True, nan, posinf, neginf) for part in (ops.real(x), ops.imag(x))
-        ]
-        return ops.as_complex(*parts)
+        settings = {"nan": nan, "posinf": posinf, "neginf": neginf}
+        return ops.as_complex(
+            *[_nan_to_num(part, **settings) for part in (ops.real(x), ops.imag(x))]
+        )
     if not x.dtype.is_float:
         return x
     most = float(x.dtype.max)
@@ -280,64 +190,23 @@ def _nan_to_num(
     return x
 
 
-def _infinite(negative: bool) -> Function:
-    def ask(x: Symbol) -> Symbol:
-        sign = ops.signbit(x)
-        return ops.is_inf(x) & (sign if negative else ops.logical_not(sign))
-
-    return ask
-
-
-def _isreal(x: Symbol) -> Symbol:
-    return ops.imag(x) == 0 if x.dtype.is_complex else x.graph.full(True, x.shape, "bool")
-
-
-def _iscomplex(x: Symbol) -> Symbol:
-    return ops.logical_not(_isreal(x))
-
-
-def _polyval(p: Any, x: Any) -> Symbol:
-    """Return the polynomial's value by Horner's rule, started from 0 as in NumPy."""
-    p, x = as_symbols(p, x)
-    y = x.graph.full(0, x.shape, x.dtype)
-    for coefficient in unstack(p):
-        y = y * x + coefficient
-    return y
-
-
 PIECES: dict[str, Function] = {
-    "array_split": _array_split,
-    "vsplit": _splitting(0),
-    "hsplit": _splitting(1),
-    "dsplit": _splitting(2),
     "unstack": unstack,
     "split": _split,
     "diff": diff,
     "compress": _compress,
-    "delete": _delete,
     "append": _append,
-    "column_stack": _column_stack,
     "broadcast_arrays": _broadcast_arrays,
     "atleast_1d": _at_least(1),
     "atleast_2d": _at_least(2),
     "atleast_3d": _at_least(3),
     "meshgrid": _meshgrid,
-    "select": _select,
-    "rot90": _rot90,
-    "rollaxis": _rollaxis,
     "fft.fftshift": _fft_shift(1),
     "fft.ifftshift": _fft_shift(-1),
-    "ediff1d": _ediff1d,
     "isclose": _isclose,
     "allclose": _allclose,
     "array_equal": _array_equal,
-    "array_equiv": _array_equiv,
     "nan_to_num": _nan_to_num,
-    "isposinf": _infinite(False),
-    "isneginf": _infinite(True),
-    "isreal": _isreal,
-    "iscomplex": _iscomplex,
     "fix": ops.trunc,
-    "polyval": _polyval,
 }
 """The implementations by the function's path in numpy."""

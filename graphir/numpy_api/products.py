@@ -1,10 +1,8 @@
-"""NumPy's products of vectors and matrices on symbols, and the norms and powers built on them."""
+"""NumPy's products of vectors and matrices on symbols, and norms."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -15,7 +13,7 @@ from graphir.errors import GraphError, ShapeError
 from graphir.ir.literals import is_literal
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.einsum import einsum
-from graphir.numpy_api.movement import as_symbols, axes_of, flat, moveaxis, squeeze
+from graphir.numpy_api.movement import as_symbols, axes_of, flat, moveaxis
 from graphir.numpy_api.traced_numbers import TracedNumber
 
 
@@ -92,15 +90,6 @@ def _tensordot(a: Any, b: Any, axes: Any = 2) -> Symbol:
     return ops.tensordot(a, b, axes=axes)
 
 
-def _kron(a: Any, b: Any) -> Symbol:
-    a, b = as_symbols(a, b)
-    rank = max(a.rank, b.rank)
-    left, right = (1,) * (rank - a.rank) + a.shape, (1,) * (rank - b.rank) + b.shape
-    x = ops.reshape(a, tuple(chain.from_iterable(zip(left, (1,) * rank, strict=True))))
-    y = ops.reshape(b, tuple(chain.from_iterable(zip((1,) * rank, right, strict=True))))
-    return ops.reshape(x * y, tuple(m * n for m, n in zip(left, right, strict=True)))
-
-
 def _cross(
     a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Symbol:
@@ -114,27 +103,13 @@ def _cross(
     return moveaxis(left[0] * right[1] - left[1] * right[0], -1, axisc)
 
 
-def _vander(x: Symbol, N: int | None = None, increasing: bool = False) -> Symbol:  # noqa: N803
-    """Return the powers as cumulative products, in the join of x's dtype and int64."""
-    if x.rank != 1:
-        raise ShapeError("vander takes a vector", got=str(x.type))
-    x = x.cast(x.graph.rules.common((x.type, x.type.cast(DType.int64))))
-    columns = x.shape[0] if N is None else N
-    powers = ops.broadcast_to(ops.unsqueeze(x, 1), (x.shape[0], columns))
-    if columns == 0:
-        return powers
-    ones = x.graph.full(1, (x.shape[0], 1), x.dtype)
-    products = ops.cumulative_prod(ops.concat([ones, powers[:, 1:]], axis=1), axis=1)
-    return products if increasing else ops.flip(products, axis=1)
-
-
 def wide(x: Symbol) -> Symbol:
     """Return integers as float64, as NumPy's functions other than ufuncs do; floats stay."""
     return x if x.dtype.is_inexact else x.cast(DType.float64)
 
 
 def _norm(x: Symbol, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Symbol:  # noqa: A002
-    """Return vector norms, and matrix norms except those defined by singular values."""
+    """Return vector norms, and Frobenius norms of matrices."""
     x = wide(x)
     usual = ord is None or (ord in ("f", "fro") and x.rank == 2) or (ord == 2 and x.rank == 1)
     if axis is None and usual:
@@ -143,7 +118,11 @@ def _norm(x: Symbol, ord: Any = None, axis: Any = None, keepdims: bool = False) 
     axes = tuple(range(x.rank)) if axis is None else tuple(axes_of(x, axis))
     if len(axes) == 1:
         return _vector_norm(x, 2 if ord is None else ord, axes[0], keepdims)
-    return _matrix_norm(x, "fro" if ord is None else ord, axes, keepdims)
+    if len(axes) != _MATRIX:
+        raise ShapeError("a norm is taken over one axis or two", got=f"axes {axes} of {x.type}")
+    if ord not in (None, "fro", "f"):
+        raise GraphError(f"the norm {ord!r} of a matrix has no op", fix="use ord='fro'")
+    return _vector_norm(x, 2, axes, keepdims)
 
 
 def _square(x: Symbol) -> Symbol:
@@ -170,21 +149,6 @@ def _vector_norm(x: Symbol, order: Any, axis: Any, keepdims: bool = False) -> Sy
     return ops.sum(size**order, axis=axis, keepdims=keepdims) ** (1.0 / order)
 
 
-def _matrix_norm(x: Symbol, order: Any, axes: tuple[int, ...], keepdims: bool) -> Symbol:
-    if len(axes) != 2:
-        raise ShapeError("a norm is taken over one axis or two", got=f"axes {axes} of {x.type}")
-    if order in ("fro", "f"):
-        return _vector_norm(x, 2, axes, keepdims)
-    if order not in (1, -1, np.inf, -np.inf):
-        raise GraphError(
-            f"the norm {order!r} of a matrix has no op", fix="use ord='fro', 1, -1, inf or -inf"
-        )
-    sum_axis, other_axis = axes if abs(order) == 1 else axes[::-1]
-    norms = ops.sum(ops.abs(x), axis=sum_axis, keepdims=True)
-    norms = (ops.max if order > 0 else ops.min)(norms, axis=other_axis, keepdims=True)
-    return norms if keepdims else squeeze(norms, axes)
-
-
 def _array_api_norm(
     x: Symbol,
     *,
@@ -196,26 +160,6 @@ def _array_api_norm(
     return _vector_norm(x, ord, axis, keepdims)
 
 
-def _norm_of_matrices(x: Symbol, *, keepdims: bool = False, ord: Any = "fro") -> Symbol:  # noqa: A002
-    return _norm(x, ord, (-2, -1), keepdims)
-
-
-def _matrix_power(a: Symbol, n: int) -> Symbol:
-    """Return a matrix power by repeated squaring, in NumPy's order of products."""
-    if n < 1:
-        raise GraphError("matrix_power needs an exponent of at least 1", got=str(n))
-    if n <= 3:
-        return reduce(ops.matmul, [a] * n)
-    square: Any = None
-    power: Any = None
-    while n:
-        square = a if square is None else ops.matmul(square, square)
-        n, bit = divmod(n, 2)
-        if bit:
-            power = square if power is None else ops.matmul(power, square)
-    return power
-
-
 PRODUCTS: dict[str, Callable[..., Any]] = {
     "dot": _dot,
     "inner": _inner,
@@ -225,12 +169,8 @@ PRODUCTS: dict[str, Callable[..., Any]] = {
     "linalg.matmul": ops.matmul,
     "linalg.vecdot": _linalg_vecdot,
     "einsum": einsum,
-    "kron": _kron,
     **dict.fromkeys(("cross", "linalg.cross"), _cross),
-    "vander": _vander,
     "linalg.norm": _norm,
     "linalg.vector_norm": _array_api_norm,
-    "linalg.matrix_norm": _norm_of_matrices,
-    "linalg.matrix_power": _matrix_power,
 }
 """The implementations by the function's path in numpy."""

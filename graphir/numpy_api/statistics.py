@@ -1,4 +1,4 @@
-"""NumPy's statistics on symbols: reductions without NaN, medians, averages, covariances."""
+"""NumPy's statistics on symbols: reductions without NaN, and medians."""
 
 from __future__ import annotations
 
@@ -12,12 +12,9 @@ from graphir import ops
 from graphir.dtypes import DType, numpy_code
 from graphir.errors import PromotionError, ShapeError
 from graphir.ir.symbol import Symbol
-from graphir.numpy_api.movement import as_symbols, axes_of, flat
-from graphir.numpy_api.pieces import diff
-from graphir.numpy_api.products import wide
+from graphir.numpy_api.movement import axes_of
 from graphir.numpy_api.reductions import masked
 from graphir.numpy_api.ufuncs import DirectAdder
-from graphir.ops.attributes import axis as axis_of
 from graphir.ops.dims import Size
 from graphir.ops.op import Op
 
@@ -43,14 +40,6 @@ def _nan_adding(op: Op, neutral: int) -> Function:
         return masked.reduced(DirectAdder(a.graph), op, a, axis, keepdims, dtype)
 
     return reduce
-
-
-def _nan_cumulative(op: Op, neutral: int) -> Function:
-    def accumulate(a: Symbol, axis: int | None = None, dtype: Any = None) -> Symbol:
-        x = _without_nan(flat(a) if axis is None else a, neutral)
-        return op(x, axis=axis or 0, dtype=dtype)
-
-    return accumulate
 
 
 def _nan_choosing(op: Op, least: float) -> Function:
@@ -135,34 +124,6 @@ def _median(a: Symbol, axis: Any = None, *, keepdims: bool = False) -> Symbol:
     return ops.reshape(middle, kept_shape) if keepdims else middle
 
 
-# -- weighted sums
-
-
-def _average(
-    a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False
-) -> Any:
-    if weights is None:
-        mean = masked.mean(DirectAdder(a.graph), a, axis, keepdims)
-        count = a.size if axis is None else prod(a.shape[i] for i in axes_of(a, axis))
-        return (mean, ops.broadcast_to(_like(mean, count), mean.shape)) if returned else mean
-    a, weights = as_symbols(a, weights)
-    if weights.shape != a.shape:
-        if not isinstance(axis, int) or weights.shape != (a.shape[axis],):
-            raise ShapeError(
-                f"weights of {weights.type} for {a.type}", fix="give the one axis they lie on"
-            )
-        along = [1] * a.rank
-        along[axis] = weights.shape[0]  # pyright: ignore[reportArgumentType, reportCallIssue]
-        weights = ops.reshape(weights, tuple(along))
-    products = wide(a) * weights
-    if weights.shape != a.shape:
-        weights = ops.broadcast_to(weights, a.shape)
-    build = DirectAdder(weights.graph)
-    total = masked.reduced(build, ops.sum, weights, axis, keepdims, products.dtype)
-    mean = ops.sum(products, axis=axis, keepdims=keepdims) / total
-    return (mean, total) if returned else mean
-
-
 def spread_dtype(a: Symbol, dtype: Any) -> DType | None:
     """The dtype that the caller names for a variance, a real float; None for none."""
     if dtype is None:
@@ -175,70 +136,14 @@ def spread_dtype(a: Symbol, dtype: Any) -> DType | None:
     return to
 
 
-def _cov(
-    m: Any,
-    y: Any = None,
-    rowvar: bool = True,
-    bias: bool = False,
-    ddof: int | None = None,
-    *,
-    dtype: Any = None,
-) -> Symbol:
-    """Return the covariance of variables in rows, or in columns; at least float64, as in NumPy."""
-    rows = [_rows(each, rowvar) for each in as_symbols(*([m] if y is None else [m, y]))]
-    x = rows[0] if y is None else ops.concat(rows, axis=0)
-    x = x.cast(dtype or (DType.complex128 if x.dtype.is_complex else DType.float64))
-    count = x.shape[1] - (int(not bias) if ddof is None else ddof)
-    x = x - ops.mean(x, axis=1, keepdims=True)
-    if not isinstance(count, int):
-        raise ShapeError("cov needs a known number of observations", got=str(x.type))
-    other = ops.transpose(ops.conj(x) if x.dtype.is_complex else x)
-    covariance = ops.matmul(x, other) * np.true_divide(1, max(count, 0))
-    if covariance.dtype is not x.dtype:  # NumPy multiplies in place
-        covariance = covariance.cast(x.dtype)
-    return ops.reshape(covariance, ()) if covariance.shape == (1, 1) else covariance
-
-
-def _rows(x: Symbol, rowvar: bool) -> Symbol:
-    if x.rank > 2:
-        raise ShapeError("cov takes a matrix or a vector", got=str(x.type))
-    if x.rank < 2:
-        return ops.reshape(x, (1, x.size))
-    return x if rowvar or x.shape[0] == 1 else ops.transpose(x)
-
-
-def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Symbol:
-    y, *rest = as_symbols(y, *([] if x is None else [x]))
-    at = axis_of(axis, (y.type,))
-    before = (slice(None),) * at
-    left, right = y[(*before, slice(None, -1))], y[(*before, slice(1, None))]
-    if rest:
-        line = rest[0]
-        if line.rank not in (1, y.rank):
-            raise ShapeError(
-                "x has one axis or as many as y",
-                got=f"x: {line.type}, y: {y.type}",
-                fix="broadcast both with np.broadcast_arrays first",
-            )
-        dx = diff(line) if line.rank == 1 else diff(line, axis=axis)
-        if line.rank == 1:
-            dx = ops.reshape(dx, (-1, *(1,) * (y.rank - at - 1)))
-    return ops.sum(dx * (right + left) / 2.0, axis=at)
-
-
 STATISTICS: dict[str, Function] = {
     "nansum": _nan_adding(ops.sum, 0),
     "nanprod": _nan_adding(ops.prod, 1),
-    "nancumsum": _nan_cumulative(ops.cumulative_sum, 0),
-    "nancumprod": _nan_cumulative(ops.cumulative_prod, 1),
     "nanmax": _nan_choosing(ops.max, -np.inf),
     "nanmin": _nan_choosing(ops.min, np.inf),
     "nanmean": _nanmean,
     "nanvar": _nanvar,
     "nanstd": _nanstd,
     "median": _median,
-    "average": _average,
-    "cov": _cov,
-    "trapezoid": _trapezoid,
 }
 """The implementations by the function's path in numpy."""

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import FrameType, MappingProxyType
+from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -27,7 +27,7 @@ from graphir.ir.graph import Graph
 from graphir.ir.literals import is_literal
 from graphir.ir.liveness import all_live, live_mask
 from graphir.ir.symbol import Symbol
-from graphir.location import Location, location_of_error, user_location
+from graphir.location import location_of_error, user_location
 from graphir.numpy_api.arrays.makers import makers_traced
 from graphir.numpy_api.arrays.memory import (
     PYTHON_NUMBERS,
@@ -285,7 +285,7 @@ def _may_raise(symbol: Symbol) -> bool:
 
 @contextmanager
 def _no_shuffles() -> Generator[None]:
-    """Inside the block, turn the warning of NumPy's generators about shuffled views into an error.
+    """Inside the block, refuse shuffles of views, of which NumPy's generators warn.
 
     The generators swap rows, and rows that are views would be copied twice.
     """
@@ -296,19 +296,8 @@ def _no_shuffles() -> Generator[None]:
         except UserWarning as error:
             if not str(error).startswith(SHUFFLING):
                 raise
-            place = error.__traceback__
-            assert place is not None
-            while place.tb_next is not None and not _is_compiled(place.tb_next.tb_frame):
-                place = place.tb_next
-            refusal = GraphError(
-                "rows that are views would be copied twice", fix="use x[permutation]"
-            )
-            here = Location(place.tb_frame.f_code, place.tb_lasti)
-            raise refusal.at(here, "shuffle") from None
-
-
-def _is_compiled(frame: FrameType) -> bool:
-    return frame.f_code.co_filename.endswith(".pyx")
+            refusal = GraphError("rows that are views are copied twice", fix="use x[permutation]")
+            raise refusal.at(location_of_error(error) or user_location(), "shuffle") from None
 
 
 def name_of(function: Callable[..., Any]) -> str:

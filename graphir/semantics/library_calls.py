@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir.errors import ExecutionError
+from graphir.errors import ExecutionError, GraphirError
 
 Array = NDArray[Any]
 
@@ -156,9 +156,9 @@ class NumPyCall:
 
 
 def new_leaves(result: Any, arguments: Iterable[Any]) -> list[Any]:
-    """Return the results of a call, one by one, without arguments that it returns."""
+    """Return the results of a call, one by one, without None and arguments that it returns."""
     arrays = {id(value) for value in arguments if issubclass(type(value), np.ndarray)}
-    return [leaf for leaf in leaves(result) if id(leaf) not in arrays]
+    return [leaf for leaf in leaves(result) if leaf is not None and id(leaf) not in arrays]
 
 
 def mapped(leaf: Callable[[Any], Any], value: Any) -> Any:
@@ -192,24 +192,28 @@ def _as_execution_error(error: Exception) -> Exception:
     """Return an error of NumPy as an ExecutionError that derives from NumPy's class too."""
     if isinstance(error, (ExecutionError, MemoryError)):
         return error
-    return _joint_class(type(error))(str(error))
+    if issubclass(ExecutionError, type(error)):
+        return ExecutionError(str(error))
+    return joint_class(ExecutionError, type(error))(str(error))
 
 
-@lru_cache(64)
-def _joint_class(kind: type[Exception]) -> type[ExecutionError]:
-    if issubclass(ExecutionError, kind):
-        return ExecutionError
-    fields = {"__doc__": kind.__doc__, "__reduce__": _reduce, "__module__": kind.__module__}
-    return cast("Any", type(kind.__name__, (ExecutionError, kind), fields))
+@lru_cache(256)
+def joint_class(ours: type[GraphirError], numpys: type[Exception]) -> type[Any]:
+    """Return the class of errors that are of both classes, under the name of NumPy's."""
+    fields = {"__doc__": numpys.__doc__, "__reduce__": _reduce, "__module__": numpys.__module__}
+    return type(numpys.__name__, (ours, numpys), fields)
 
 
 def _reduce(error: Any) -> Any:
-    return _restored, (cast("Any", type(error)).__bases__[1], error.args, vars(error))
+    return restored, (*type(error).__bases__, error.args, vars(error))
 
 
-def _restored(kind: type[Exception], args: Any, fields: dict[str, Any]) -> Exception:
-    joint = _joint_class(kind)
-    error = joint.__new__(joint)
+def restored(
+    ours: type[GraphirError], numpys: type[Exception], args: Any, fields: Mapping[str, Any]
+) -> Any:
+    """Return an error of both classes, with its arguments and fields."""
+    kind = joint_class(ours, numpys)
+    error = kind.__new__(kind)
     error.args = args
     vars(error).update(fields)
     return error

@@ -16,7 +16,7 @@ from ctypes import Structure
 from enum import Enum
 from functools import cache, cached_property
 from types import FunctionType, MemberDescriptorType, ModuleType
-from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,9 @@ from numpy.typing import NDArray
 from graphir.ir.foreign_arrays import to_numpy_array
 from graphir.runtime.jit.loads import Loads, is_library_module
 from graphir.runtime.jit.signatures import identity_key
+
+if TYPE_CHECKING:
+    from graphir.runtime.jit.jit import CompiledTrace
 
 _SCALARS = frozenset({bool, int, float, complex, str, bytes, type(None)})
 
@@ -355,35 +358,26 @@ def direct(*args):
 """
 
 
-class Guarded(Protocol):
-    """A trace whose Program may run while its guards hold."""
-
-    program: Any
-    guards: Guards
-
-
-Trace = TypeVar("Trace", bound=Guarded)
-
 _MOST_VARIANTS = 8
 
 
-class Variants(Generic[Trace]):
+class Variants:
     """The latest traces of one signature, each for a different state of the guarded values."""
 
     def __init__(self) -> None:
-        self._traces: tuple[Trace, ...] = ()
+        self._traces: tuple[CompiledTrace, ...] = ()
 
-    def __iter__(self) -> Iterator[Trace]:
+    def __iter__(self) -> Iterator[CompiledTrace]:
         return iter(self._traces)
 
-    def holding(self) -> Trace | None:
+    def holding(self) -> CompiledTrace | None:
         """Return the latest trace whose guards hold, or None."""
         for trace in self._traces:
             if trace.guards.hold():
                 return trace
         return None
 
-    def put(self, new: Trace) -> None:
+    def put(self, new: CompiledTrace) -> None:
         """Add a trace; it replaces an earlier trace with the same Program."""
         others = [trace for trace in self._traces if trace.program is not new.program]
         self._traces = (new, *others[: _MOST_VARIANTS - 1])

@@ -150,7 +150,7 @@ class Jitted(Generic[P, R]):
         self._statics = Statics(function, static) if static else None
         # None: the rules in force at the call
         self._rules = None if rules is None else rules_named(rules)
-        self._cache: dict[Any, Variants[_Compiled] | Specializations[Variants[_Compiled]]] = {}
+        self._cache: dict[Any, Variants | Specializations] = {}
         self._quick: dict[Any, Callable[..., Any]] = {}
         self._direct: Callable[..., Any] | None = None
         self._lock = Lock()
@@ -212,7 +212,7 @@ class Jitted(Generic[P, R]):
         """Return the Program that a call with these arguments runs; GraphError among symbols."""
         return self._require_compiled(args, keywords).whole_program
 
-    def _require_compiled(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> _Compiled:
+    def _require_compiled(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> CompiledTrace:
         if self._statics:
             args, keywords = self._statics.marked(args, keywords)
         entry = self._lookup_or_compile(args, keywords)
@@ -224,7 +224,7 @@ class Jitted(Generic[P, R]):
 
     def _lookup_or_compile(
         self, args: Sequence[Any], keywords: Mapping[str, Any]
-    ) -> tuple[_Compiled, list[Any]] | None:
+    ) -> tuple[CompiledTrace, list[Any]] | None:
         """Return the compiled trace of a call and the Program's inputs; None for symbols."""
         rules = self._rules or rules_in_force(_NUMPY)
         reader = Reader(entry(rules))
@@ -272,9 +272,9 @@ class Jitted(Generic[P, R]):
         rules: PromotionRules,
         args: Sequence[Any],
         keywords: Mapping[str, Any],
-        variants: Iterable[_Compiled],
+        variants: Iterable[CompiledTrace],
         layouts: Sequence[ArgumentLayout],
-    ) -> _Compiled:
+    ) -> CompiledTrace:
         """Trace the function and compile its Program; share the Program of an equal graph."""
         way = entry(rules)
         types, by_name = types_of(tuple(args), way), types_of(dict(keywords), way)
@@ -291,13 +291,13 @@ class Jitted(Generic[P, R]):
             same &= variant.trace.writes == trace_result.writes
             same &= variant.trace.layouts == trace_result.layouts
             if same and same_graph(variant.trace.graph, graph):
-                return _Compiled(trace_result, variant.program, guards, variant.in_memory_order)
+                return CompiledTrace(trace_result, variant.program, guards, variant.in_memory_order)
         ordered = in_memory_order(graph, trace_result.input_axes, trace_result.output_axes)
         program = unwatched(Program, ordered or graph)
-        return _Compiled(trace_result, program, guards, ordered is not None)
+        return CompiledTrace(trace_result, program, guards, ordered is not None)
 
     def _keep(
-        self, key: Any, compiled: _Compiled, args: Sequence[Any], keywords: Mapping[str, Any]
+        self, key: Any, compiled: CompiledTrace, args: Sequence[Any], keywords: Mapping[str, Any]
     ) -> None:
         """Store a compiled trace under its signature, and install its fast path."""
         numbers = compiled.trace.numbers
@@ -305,20 +305,10 @@ class Jitted(Generic[P, R]):
             if len(key) == _PLAIN_KEY and self._layout_use:
                 return  # another thread has found that layouts belong to the key
             node = self._cache.setdefault(key, Specializations() if numbers else Variants())
-            if not keywords and all(map(compiled.is_input, args)):
-                quick = flat_key(key[0], args)
-                if len(key) == _PLAIN_KEY:
-                    self._quick[quick] = self._quick_call(quick, node, compiled, args)
-                elif key[-1] is None:
-                    before = self._quick.get(quick)
-                    if isinstance(before, partial) and before.func == self._usually:
-                        self._quick.pop(before.args[0], None)
-                    inner = object()  # a key with a cheap hash
-                    self._quick[inner] = self._quick_call(inner, node, compiled, args)
-                    lies_usually = USUAL[compiled.trace.layout_use]
-                    self._quick[quick] = partial(self._usually, inner, lies_usually)
-                is_usual = len(key) == _PLAIN_KEY or key[-1] is None
-                if is_usual and compiled.is_direct and all(map(_is_direct, args)):
+            is_usual = len(key) == _PLAIN_KEY or key[-1] is None
+            if is_usual and not keywords and all(map(compiled.is_input, args)):
+                self._quick[flat_key(key[0], args)] = self._quick_call(node, compiled, args)
+                if compiled.is_direct and all(map(_is_direct, args)):
                     self._direct = self._direct_call(compiled)
             for table in (self._cache, self._quick):
                 while len(table) > KEPT_SIGNATURES:
@@ -329,25 +319,26 @@ class Jitted(Generic[P, R]):
 
     def _quick_call(
         self,
-        key: Any,
-        node: Variants[_Compiled] | Specializations[Variants[_Compiled]],
-        compiled: _Compiled,
+        node: Variants | Specializations,
+        compiled: CompiledTrace,
         args: Sequence[Any],
-    ) -> Callable[..., Any]:
+    ) -> _QuickCall:
         """Return the fast path of a signature without nested structures."""
-        run = compiled.without_statics if self._statics else compiled.quick
+        quick = _QuickCall(USUAL[compiled.trace.layout_use], self._slowly)
+        quick.call = compiled.without_statics if self._statics else compiled.quick
         if isinstance(node, Variants):
-            return (
-                partial(self._call_guarded, key, compiled.guards, run) if compiled.guards else run
-            )
+            if compiled.guards:
+                quick.call = partial(self._call_guarded, quick, compiled.guards, quick.call)
+            return quick
         places = Places(
             [place for place, arg in enumerate(args) if is_plain(arg)],
             [place for place, arg in enumerate(args) if type(arg) in NUMBERS],
             len(args),
         )
-        return NumberCalls(node, places, self._slowly, partial(self._quick.__setitem__, key))
+        quick.call = NumberCalls(node, places, self._slowly, partial(setattr, quick, "call"))
+        return quick
 
-    def _direct_call(self, compiled: _Compiled) -> Callable[..., Any]:
+    def _direct_call(self, compiled: CompiledTrace) -> Callable[..., Any]:
         """Return the function that the next calls try first, without a signature.
 
         It returns None for arguments of another signature, and if a guard does not hold.
@@ -358,23 +349,35 @@ class Jitted(Generic[P, R]):
         fits = "True" if compiled.trace.layout_use is LayoutUse.NONE else "lie_usually(args)"
         return compiled.guards.direct(compiled.program, condition, names, fits, compiled.finish)
 
-    def _call_guarded(self, key: Any, guards: Guards, run: Callable[..., Any], *args: Any) -> Any:
+    def _call_guarded(
+        self, quick: _QuickCall, guards: Guards, run: Callable[..., Any], *args: Any
+    ) -> Any:
         """Run the first call after a trace; compile its guards into the fast path."""
-        call = guards.guarding(run, self._slowly, len(args))
-        self._quick[key] = call
-        return call(*args)
-
-    def _usually(self, key: Any, lie_usually: Callable[[Sequence[Any]], bool], *args: Any) -> Any:
-        """Run a function that depends on layouts; the fast path is for the usual layout."""
-        call = self._quick.get(key) if lie_usually(args) else None
-        return (call or self._slowly)(*args)
+        quick.call = guards.guarding(run, self._slowly, len(args))
+        return quick.call(*args)
 
     def _slowly(self, *args: Any) -> Any:
-        leaf, inputs = cast("tuple[_Compiled, list[Any]]", self._lookup_or_compile(args, {}))
+        leaf, inputs = cast("tuple[CompiledTrace, list[Any]]", self._lookup_or_compile(args, {}))
         return leaf.run(inputs)
 
 
-class _Compiled:
+class _QuickCall:
+    """The fast path of a signature: `call` if the arguments lie in the usual layout."""
+
+    __slots__ = ("_lie_usually", "_slowly", "call")
+    call: Callable[..., Any]
+
+    def __init__(
+        self, lie_usually: Callable[[Sequence[Any]], bool], slowly: Callable[..., Any]
+    ) -> None:
+        self._lie_usually, self._slowly = lie_usually, slowly
+
+    def __call__(self, *args: Any) -> Any:
+        """Return the results for arguments."""
+        return (self.call if self._lie_usually(args) else self._slowly)(*args)
+
+
+class CompiledTrace:
     """A trace with its Program and guards, and the conversions of inputs and results."""
 
     def __init__(

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from threading import Lock
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -31,9 +31,10 @@ from graphir.numpy_api.number_questions import (
 )
 from graphir.numpy_api.traced_numbers import NumberTrace
 from graphir.promotion.scalars import Interval, identity_key
-from graphir.runtime.jit.guards import Guards, Variants
+from graphir.runtime.jit.guards import Variants
 
-Leaf = TypeVar("Leaf")
+if TYPE_CHECKING:
+    from graphir.runtime.jit.jit import CompiledTrace
 
 _MOST_BRANCHES = 128
 """The most leaves of a tree; a further leaf clears the tree."""
@@ -66,7 +67,7 @@ class GraphStep(NamedTuple):
     keys: list[Hashable]
 
 
-class Specializations(Generic[Leaf]):
+class Specializations:
     """The decision tree of one signature; its leaves are the results of traces."""
 
     def __init__(self) -> None:
@@ -79,7 +80,7 @@ class Specializations(Generic[Leaf]):
     def __len__(self) -> int:
         return self._count
 
-    def find(self, values: Values) -> Leaf | None:
+    def find(self, values: Values) -> Variants | None:
         """Return the leaf for these numbers, or None without a trace for them.
 
         The walk appends the numbers that the function computes from them to `values`.
@@ -106,7 +107,7 @@ class Specializations(Generic[Leaf]):
             node = node.branches.get(answer)
         return steps
 
-    def add(self, numbers: NumberTrace, leaf: Leaf) -> Leaf:
+    def add(self, numbers: NumberTrace, leaf: Variants) -> Variants:
         """Insert the leaf of a trace; return the leaf that the tree has for its answers.
 
         That is an earlier leaf if another thread has inserted one for the same answers.
@@ -142,18 +143,6 @@ class Places(NamedTuple):
     arity: int
 
 
-class Runnable(Protocol):
-    """A compiled trace that runs the calls whose questions have equal answers."""
-
-    feeds: Sequence[tuple[int, np.dtype[Any] | None, Feed]]
-    results: Callable[..., Any]
-    guards: Guards
-
-    def fed(self, inputs: list[Any], values: list[Any]) -> list[Any]:
-        """Return the arguments of `results`: the arrays, then the inputs derived from numbers."""
-        ...
-
-
 class NumberCalls:
     """Calls of one signature: walk the tree of specializations and generate the path's function.
 
@@ -163,19 +152,19 @@ class NumberCalls:
 
     def __init__(
         self,
-        tree: Specializations[Variants[Any]],
+        tree: Specializations,
         places: Places,
         slowly: Callable[..., Any],
         install: Callable[[Callable[..., Any]], None],
     ) -> None:
         self._tree, self._places, self._slowly, self._install = tree, places, slowly, install
-        self._functions: dict[Runnable, tuple[int, Callable[..., Any] | None]] = {}
+        self._functions: dict[CompiledTrace, tuple[int, Callable[..., Any] | None]] = {}
 
     def __call__(self, *args: Any) -> Any:
         """Return the results for arguments."""
         values = [args[place] for place in self._places.numbers]
-        variants: Variants[Any] | None = self._tree.find(values)
-        leaf: Runnable | None = variants.holding() if variants else None
+        variants: Variants | None = self._tree.find(values)
+        leaf: CompiledTrace | None = variants.holding() if variants else None
         if leaf is None:
             return self._slowly(*args)
         version, call = self._functions.get(leaf, (-1, None))

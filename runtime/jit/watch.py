@@ -62,10 +62,8 @@ from graphir.runtime.jit.loads import Loads, is_library, is_library_module, load
 from graphir.runtime.jit.randomness import (
     GENERATORS,
     Randomness,
-    count_draws,
     draws_entropy,
     runs_alone,
-    stop_counting,
 )
 from graphir.runtime.references import is_held
 
@@ -116,7 +114,6 @@ class Watch:
         self._profile = self._profile_function()
         self._on = True
         WATCHING.setdefault(get_ident(), []).append(self)
-        count_draws()
         self._random = Randomness()
         sys.setprofile(self._profile)
 
@@ -125,7 +122,6 @@ class Watch:
         sys.setprofile(None)
         self._on = False
         self._generators = self._random.advanced_generators()
-        stop_counting()
         WATCHING[get_ident()].pop()
         if not WATCHING[get_ident()]:
             del WATCHING[get_ident()]
@@ -349,7 +345,7 @@ class Watch:
     def _reach_attributes(self, owner: Any, loads: Loads, depth: int, label: str) -> None:
         is_module = isinstance(owner, ModuleType)
         if is_module:
-            self._random.add_module(owner)
+            self._random.add_module(owner, loads.attributes)
         module: str = owner.__name__ if is_module else type(owner).__module__
         # Decorators set __wrapped__, jit included.
         wrapped_function = own_variables(owner).get("__wrapped__")

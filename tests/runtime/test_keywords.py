@@ -54,7 +54,7 @@ Row = tuple[Any, Any, int]
 def rows() -> Iterator[Row]:
     """Yield functions with their handlers, and how many parameters of a handler are not NumPy's."""
     yield from ((function, handler, 0) for function, handler in FUNCTIONS.items())
-    yield from ((function, handler, 1) for function, handler in writers.WRITERS.items())
+    yield np.copyto, writers._copyto, 1
     yield from ((getattr(np, name), record, 2) for name, record in makers._RECORDS.items())
     yield from ((function, handler, 1) for function, handler in functions._OWN.items())
     yield from ((function, handler, 2) for function, handler in functions._SYMBOLIC.items())

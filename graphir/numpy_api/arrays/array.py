@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import operator
 from collections.abc import Callable, Iterator
-from sys import _getframe  # pyright: ignore[reportPrivateUsage]
 from typing import Any, NoReturn, cast
 
 import numpy as np
@@ -22,7 +21,6 @@ from graphir.numpy_api.arrays.boundary import (
 )
 from graphir.numpy_api.arrays.builtin_stand_ins import hide_attributes
 from graphir.numpy_api.arrays.indexing import get, put
-from graphir.numpy_api.arrays.makers import is_taken_for_dtype
 from graphir.numpy_api.arrays.memory import (
     ArrayAttributeError,
     ArrayTypeError,
@@ -34,18 +32,19 @@ from graphir.numpy_api.arrays.memory import (
     TraceMemory,
     plainly,
 )
-from graphir.numpy_api.arrays.operands import adopted, cast_symbol, plains
+from graphir.numpy_api.arrays.operands import adopted, array_from, cast_symbol, plains
 from graphir.numpy_api.arrays.selection import SelectionValue
 from graphir.numpy_api.arrays.value_methods import (
+    REDUCTIONS,
     DispatchProtocols,
     FunctionMethods,
     UnknownValueMethods,
+    add_methods,
     method_of,
     refuse_conversion,
     ufunc_protocol,
     unknown_values_error,
 )
-from graphir.numpy_api.arrays.writers import WRITERS
 from graphir.numpy_api.signatures import bind_methods
 from graphir.numpy_api.traced_numbers import TracedNumber
 from graphir.numpy_api.ufuncs import BINARY, COMPARISONS, MATMUL, UNARY
@@ -157,9 +156,7 @@ class SymbolicArray(DispatchProtocols, FunctionMethods, UnknownValueMethods, Arr
 
     @property
     def dtype(self) -> Any:
-        """The dtype as a NumPy dtype; an error where NumPy takes the array itself for a dtype."""
-        if is_taken_for_dtype(_getframe(1)):
-            return plainly(np.dtype, np.empty(0))
+        """The dtype as a NumPy dtype."""
         return self.element.to_numpy()
 
     @dtype.setter
@@ -244,19 +241,12 @@ class SymbolicArray(DispatchProtocols, FunctionMethods, UnknownValueMethods, Arr
 
     def __len__(self) -> int:
         if not self.dims:
-            raise ArrayTypeError(
-                "an array without axes has no length", op="len", got="shape ()", fix="use x.size"
-            )
+            return plainly(len, np.empty(()))  # which raises NumPy's error
         return self.dims[0] if isinstance(self.dims[0], int) else len(self.read())
 
     def __iter__(self) -> Iterator[Any]:
         if not self.dims:
-            raise ArrayTypeError(
-                "an array without axes has no rows to iterate over",
-                op="iter",
-                got="shape ()",
-                fix="use x.reshape(-1)",
-            )
+            return plainly(iter, np.empty(()))  # which raises NumPy's error
         if not isinstance(self.dims[0], int):
             return iter(self.read())
         return (self[i] for i in range(len(self)))
@@ -415,14 +405,11 @@ class SymbolicArray(DispatchProtocols, FunctionMethods, UnknownValueMethods, Arr
         self,
         axis: int = -1,
         kind: Any = None,
-        order: Any = None,
         *,
         stable: Any = None,
         descending: Any = None,
     ) -> None:
         """Sort the elements in place."""
-        if order is not None:
-            raise GraphError("order= is of structured arrays", fix="leave it out")
         settings = {"descending": descending} if descending else {}
         self[...] = function_calls.call_function(
             np.sort, (self, axis, kind), {"stable": stable, **settings}
@@ -430,7 +417,7 @@ class SymbolicArray(DispatchProtocols, FunctionMethods, UnknownValueMethods, Arr
 
     def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
         """Set elements by their positions in row-major order."""
-        cast("Any", WRITERS[np.put])(self.memory, self, indices, values, mode)
+        function_calls.call_function(np.put, (self, indices, values, mode), {})
 
     # -- values, which exist only if they are known
 
@@ -453,6 +440,17 @@ class SymbolicArray(DispatchProtocols, FunctionMethods, UnknownValueMethods, Arr
 
     def __delitem__(self, key: Any) -> NoReturn:
         raise GraphError("NumPy deletes no elements of an array", fix="use np.delete")
+
+
+def _of_array(name: str) -> Callable[..., Any]:
+    """Return the method of a scalar that is that of an array without axes."""
+
+    def method(self: SymbolicScalar, *args: Any, **kwargs: Any) -> Any:
+        array: Any = self.memory.value_of(self.symbol)
+        return getattr(array, name)(*args, **kwargs)[()]
+
+    vars(method)["__signature__"] = inspect.signature(getattr(np.ndarray, name))
+    return method
 
 
 class SymbolicScalar(DispatchProtocols, FunctionMethods, UnknownValueMethods, ScalarValue):
@@ -508,15 +506,11 @@ class SymbolicScalar(DispatchProtocols, FunctionMethods, UnknownValueMethods, Sc
     def _array(self) -> Any:
         return self.memory.value_of(self.symbol)
 
-    def reshape(self, *shape: Any, order: str = "C", copy: Any = None) -> Any:
-        """Return an array that holds the number."""
-        return self._array().reshape(*shape, order=order)[()]
-
-    def ravel(self, order: str = "C") -> Any:
-        """Return a vector that holds the number."""
-        return self._array().reshape(1)
-
-    flatten = ravel
+    reshape = _of_array("reshape")
+    ravel = _of_array("ravel")
+    flatten = _of_array("flatten")
+    transpose = _of_array("transpose")
+    squeeze = _of_array("squeeze")
 
     def copy(self, order: str = "C") -> Any:
         """Return the scalar itself, which is immutable."""
@@ -526,14 +520,6 @@ class SymbolicScalar(DispatchProtocols, FunctionMethods, UnknownValueMethods, Sc
 
     def __deepcopy__(self, _: Any) -> Any:
         return self
-
-    def transpose(self, *axes: Any) -> Any:
-        """Return the scalar itself, which has no axes."""
-        return self._array().transpose(*axes) if axes else self
-
-    def squeeze(self, axis: Any = None) -> Any:
-        """Return the scalar itself, which has no axes."""
-        return self if axis is None else self._array().squeeze(axis)
 
     def astype(
         self,
@@ -604,16 +590,6 @@ class SymbolicSelection(DispatchProtocols, SelectionValue):
         """The dtype as a NumPy dtype."""
         return self.symbol.dtype.to_numpy()
 
-    sum = method_of(np.sum)
-    prod = method_of(np.prod)
-    max = method_of(np.max)
-    min = method_of(np.min)
-    any = method_of(np.any)
-    all = method_of(np.all)
-    mean = method_of(np.mean)
-    var = method_of(np.var)
-    std = method_of(np.std)
-
     __getitem__ = _refused("[]")
     __len__ = _refused("len()")
     __iter__ = _refused("iteration")
@@ -634,6 +610,9 @@ class SymbolicSelection(DispatchProtocols, SelectionValue):
         self.refuse(f".{name}")
 
 
+add_methods(SymbolicSelection, REDUCTIONS)
+
+
 class FlatValues:
     """`x.flat` of a symbolic array: its elements in row-major order."""
 
@@ -647,7 +626,18 @@ class FlatValues:
     def __setitem__(self, key: Any, value: Any) -> None:
         array = self._array
         places: Any = plainly(operator.getitem, np.arange(array.size), plains(key))
-        cast("Any", WRITERS[np.put])(array.memory, array, places, value)
+        if not np.isscalar(value):
+            value = array_from(array.memory, value)
+            if value.cell is array.cell:
+                raise GraphError(
+                    "values are of the array that they are put into", fix="pass a copy"
+                )
+            if value.size not in (1, places.size):
+                raise GraphError(
+                    f"each of {places.size} places takes one value", got=f"{value.size} values"
+                )
+            value = value.reshape(-1)
+        put(array, np.unravel_index(places.reshape(-1), array.plain.shape), value)
 
     def __len__(self) -> int:
         return self._array.size

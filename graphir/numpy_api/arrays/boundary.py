@@ -27,11 +27,11 @@ from graphir.errors import GraphirError, MissingOpError
 from graphir.location import is_internal, is_numpy, user_location
 from graphir.numpy_api.arrays.memory import (
     ArrayValue,
-    ScalarValue,
+    TracedValue,
     active_memory,
     as_graph_error,
+    copied,
     like_numpy,
-    strided_zeros,
     tracing_with,
 )
 from graphir.numpy_api.arrays.operands import is_known
@@ -318,33 +318,36 @@ def single(value: Any) -> Any:
     return stand_in(1, value)
 
 
-_PLAIN = frozenset(
-    (bool, int, float, complex, str, bytes, type(None), type(...), type(NotImplemented))
+PLAIN = frozenset(
+    (
+        *(bool, int, float, complex, str, bytes, type(None), type(...), type(NotImplemented)),
+        type(np._NoValue),  # pyright: ignore[reportPrivateUsage]
+    )
 )
 _WRITES_FILES = frozenset(("save", "savez", "savez_compressed", "savetxt", "tofile", "dump"))
 
 
 def stand_in(fill: int, value: Any) -> Any:
     """Return a plain value of the same type and layout; raise NoStandInError without one."""
-    if isinstance(value, ArrayValue):
-        if value.is_known:
-            return _copied(value.plain)
-        return _filled(strided_zeros(value.plain), fill, value.plain)
-    if isinstance(value, ScalarValue):
-        return value.symbol.dtype.to_numpy().type(fill)
+    if isinstance(value, TracedValue):
+        return value.stand_in(fill)
     kind: Any = cast("object", type(value))
     if kind is TracedNumber:
         return concrete(value)
     if kind is np.ndarray and not value.dtype.hasobject:
-        return _copied(value)
+        return copied(value)
     if isinstance(value, type) and issubclass(value, GraphValue):
         return np.ndarray
-    is_type = isinstance(value, type) and value.__module__ in ("builtins", "numpy")
-    if kind in _PLAIN or is_type or isinstance(value, (np.generic, np.dtype)):
-        return cast("Any", value)
-    if value is np._NoValue or _is_numpys(value):  # pyright: ignore
+    if is_static(value) or _is_numpys(value):
         return value
     raise NoStandInError(value)
+
+
+def is_static(value: Any) -> bool:
+    """Whether an argument of NumPy's functions is no operand: a number, text, a dtype, a class."""
+    if type(value) in PLAIN or isinstance(value, (np.generic, np.dtype)):
+        return True
+    return isinstance(value, type) and value.__module__ in ("builtins", "numpy")
 
 
 def _is_numpys(value: Any) -> bool:
@@ -355,25 +358,6 @@ def _is_numpys(value: Any) -> bool:
     if not callable(value) or isinstance(value, (type, GraphValue)) or name in _WRITES_FILES:
         return False
     return str(getattr(value, "__module__", "")).partition(".")[0] == "numpy"
-
-
-def _copied(array: Any) -> Any:
-    """Return a copy of an array with the same strides, which the call may write to."""
-    copy = _filled(strided_zeros(array), 0, array)
-    writable = copy.flags.writeable
-    copy.setflags(write=True)
-    if 0 not in array.strides:
-        copy[...] = array
-        copy.setflags(write=writable)
-        return copy
-    return array.copy()
-
-
-def _filled(array: Any, fill: int, layout: Any) -> Any:
-    if fill:
-        array.fill(fill)
-    array.setflags(write=layout.flags.writeable)
-    return array
 
 
 def asks_in_trace(memory: Any) -> bool:
@@ -394,11 +378,10 @@ def asks_in_trace(memory: Any) -> bool:
 def numpy_class(value: Any) -> Any:
     """Return the class that NumPy's value has in place of a symbolic value; None for others."""
     kind: Any = cast("object", type(value))
-    if issubclass(kind, (ArrayValue, SelectionValue)):
-        return np.ndarray
-    if issubclass(kind, ScalarValue):
-        return value.number_class or value.symbol.dtype.to_numpy().type
-    return value.__class__ if kind is TracedNumber else None
+    return value.__class__ if issubclass(kind, _TRACED) else None
+
+
+_TRACED = TracedValue, SelectionValue, TracedNumber
 
 
 @lru_cache(64)

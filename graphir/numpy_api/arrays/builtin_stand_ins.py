@@ -18,9 +18,7 @@ from graphir.numpy_api.arrays.boundary import (
     attributes_of,
     numpy_class,
 )
-from graphir.numpy_api.arrays.operands import (
-    VALUES,
-)
+from graphir.numpy_api.arrays.memory import TracedValue
 
 # -- attributes that NumPy's values lack
 
@@ -121,7 +119,7 @@ class _OfBuffer(_Class):
 
     @at_boundary("the buffer of an array", memoryview)
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if args and isinstance(args[0], VALUES):
+        if args and isinstance(args[0], TracedValue):
             args = (cast("Any", args[0]).__buffer__(0), *args[1:])
         return self._call(*args, **kwargs)
 

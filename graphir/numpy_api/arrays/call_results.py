@@ -22,12 +22,12 @@ from graphir.numpy_api.arrays.memory import (
     Cell,
     LayoutUse,
     ScalarValue,
+    TracedValue,
     TraceMemory,
+    filled_like,
     plainly,
-    strided_zeros,
 )
 from graphir.numpy_api.arrays.operands import (
-    VALUES,
     adopted,
     array_from,
     arrays_of,
@@ -41,7 +41,7 @@ from graphir.numpy_api.arrays.operands import (
     plains,
     where_mask,
 )
-from graphir.numpy_api.traced_numbers import TracedNumber, concrete
+from graphir.numpy_api.traced_numbers import concrete
 
 
 def results(
@@ -87,7 +87,7 @@ def result_class_of(function: Any, args: Any, kwargs: Any) -> Any:
     """
     if any(isinstance(leaf, FunctionType) for leaf in leaves([args, kwargs])):
         return None
-    operands = mapped(number_of, [list(args), dict(kwargs)])
+    operands = mapped(concrete, [list(args), dict(kwargs)])
     for make in (single, partial(stand_in, 1)):
         try:
             places, names = mapped(make, operands)
@@ -127,7 +127,7 @@ def _layout_of(operands: Sequence[Any]) -> Callable[[], Array] | None:
 
 def _is_in_order(operand: Any) -> bool:
     """Whether an operand of an elementwise function is in row-major order, as any number is."""
-    if isinstance(operand, VALUES):
+    if isinstance(operand, TracedValue):
         return operand.in_order
     return not issubclass(type(operand), np.ndarray) or operand.flags.c_contiguous
 
@@ -169,9 +169,9 @@ def write_outputs(
     parts = cast("tuple[Any, ...]", result if several else (result,))
     outputs: list[Any] = []
     for into, part in zip(out, parts, strict=True):
-        if not isinstance(part, (Symbol, *VALUES)):
+        if not isinstance(part, (Symbol, TracedValue)):
             part = array_from(memory, part)
-        symbol: Symbol = part.read() if isinstance(part, VALUES) else part
+        symbol: Symbol = part.read() if isinstance(part, TracedValue) else part
         if into is None:
             outputs.append(memory.value_of(symbol, scalar=True))
             continue
@@ -194,7 +194,7 @@ def numpy_allocator(function: Any, args: Any, kwargs: Any) -> Callable[[int], Ar
     arrays = arrays_of(args, kwargs)
     if any(array.layout is None for array in arrays):
         return None
-    values = layouts(mapped(_materialized, [args, kwargs]))
+    values = layouts([args, kwargs])
 
     def allocate(place: int) -> Array | None:
         for fill in (0, 1):
@@ -209,20 +209,6 @@ def numpy_allocator(function: Any, args: Any, kwargs: Any) -> Callable[[int], Ar
     return allocate
 
 
-def _materialized(value: Any) -> Any:
-    return value.plain if isinstance(value, ArrayValue) else value
-
-
 def _filled(fill: int, value: Any) -> Any:
     """Return an array of one number with the strides of an array; other values stay."""
-    if not isinstance(value, np.ndarray):
-        return value
-    array = strided_zeros(cast("Array", value))
-    if fill:
-        array.fill(fill)
-    return array
-
-
-def number_of(value: Any) -> Any:
-    """Return the Python number of a traced number; other values as they are."""
-    return concrete(value) if type(value) is TracedNumber else value
+    return filled_like(cast("Array", value), fill) if isinstance(value, np.ndarray) else value

@@ -9,7 +9,7 @@ body.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -23,7 +23,6 @@ from graphir.numpy_api.arrays import library_calls, orders, products, writers
 from graphir.numpy_api.arrays.boundary import numpys_error
 from graphir.numpy_api.arrays.call_results import (
     call_numpy,
-    number_of,
     numpy_allocator,
     result_class_of,
     results,
@@ -37,13 +36,12 @@ from graphir.numpy_api.arrays.memory import (
     Cell,
     LayoutUse,
     OrderError,
-    ScalarValue,
+    TracedValue,
     TraceMemory,
     as_graph_error,
     plainly,
 )
 from graphir.numpy_api.arrays.operands import (
-    VALUES,
     adopted,
     arrays_of,
     is_known,
@@ -60,49 +58,9 @@ from graphir.numpy_api.arrays.selection import SelectionValue
 from graphir.numpy_api.functions import BODY_FUNCTIONS, FUNCTIONS
 from graphir.numpy_api.reductions.masked import reduction_in_order
 from graphir.numpy_api.signatures import bound
-from graphir.numpy_api.traced_numbers import TracedNumber
+from graphir.numpy_api.traced_numbers import TracedNumber, concrete
 from graphir.numpy_api.ufuncs import DirectAdder
 from graphir.semantics.sums import SumOrder
-
-# -- np.einsum with `optimize`, by its Python body
-#
-# NumPy itself decides which factors it multiplies. The body takes the factors in the order of
-# `np.einsum_path`, the later one on the left, and calls compiled functions, whose stand-ins follow.
-
-
-def path_of(original: Any) -> Callable[..., Any]:
-    """Return the stand-in of np.einsum_path, which looks at shapes alone."""
-
-    def einsum_path(subscripts: Any, *operands: Any, **settings: Any) -> tuple[list[Any], Any]:
-        shaped = [np.broadcast_to(np.zeros((), x.dtype), x.shape) for x in map(_array, operands)]
-        return [*operands], original(subscripts, *shaped, **settings)[1]
-
-    return einsum_path
-
-
-def compiled_einsum(original: Any) -> Callable[..., Any]:
-    """Return the stand-in of NumPy's compiled einsum: a view of one factor, or np.einsum itself."""
-
-    def c_einsum(subscripts: str, *operands: Any, **settings: Any) -> Any:
-        if is_known(operands, settings):
-            return original(subscripts, *operands, **settings)
-        axes, _, kept_axes = subscripts.partition("->")
-        if {*axes} != {*kept_axes} or settings:
-            return np.einsum(subscripts, *operands, **settings)
-        view = operands[0]
-        for axis in [axis for k, axis in enumerate(axes) if axis in axes[:k]]:
-            first = axes.index(axis)
-            second = axes.index(axis, first + 1)
-            view = np.diagonal(view, 0, first, second)
-            axes = axes[:first] + axes[first + 1 : second] + axes[second + 1 :] + axis
-        return np.transpose(view, [axes.index(axis) for axis in kept_axes])
-
-    return c_einsum
-
-
-def _array(value: Any) -> Any:
-    return cast("Any", value) if isinstance(value, VALUES) else np.asanyarray(value)
-
 
 _VIEWS = (
     *("reshape", "ravel", "transpose", "permute_dims", "matrix_transpose", "swapaxes", "moveaxis"),
@@ -111,14 +69,8 @@ _VIEWS = (
     *("unstack", "atleast_1d", "atleast_2d", "atleast_3d", "real", "imag", "meshgrid"),
     *("sliding_window_view", "astype"),
 )
-
-
 _FACTS = ("shape", "ndim", "size", "iscomplexobj", "isrealobj", "result_type", "can_cast")
-
-
 _LIKE = {"zeros_like": 0, "ones_like": 1, "empty_like": 0}
-
-
 _VIEWING = frozenset((*_VIEWS, *_FACTS, *_LIKE))
 """The functions whose results depend on layouts alone: views, or facts of shape and dtype."""
 
@@ -144,17 +96,15 @@ def _function_of_ops(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any
         error = numpys_error(function, args, kwargs)
         if error is not None:
             raise as_graph_error(error)
-    writer = writers.WRITERS.get(function)
-    if writer is not None:
-        args, kwargs = bound(function, writer, args, kwargs, leading=1)
-        return writer(memory, *args, **kwargs)
+    if function in writers.WRITING and writers.write(memory, function, args, kwargs):
+        return None
     if function is np.full_like and not is_known(args, kwargs):
         args, kwargs = bound(function, _full_like, args, kwargs)
         return _full_like(*args, **kwargs)
     if is_known(args, kwargs):
         return _filling(memory, function, call_numpy(memory, function, args, kwargs))
-    if function in _RETURNING and (same := _itself(function, args, kwargs)) is not None:
-        return same
+    if function is np.einsum and (view := _einsum_view(*args, **kwargs)) is not None:
+        return view
     is_placed = all(array.layout is not None for array in arrays_of(args, kwargs))
     if function.__name__ in _VIEWING and is_placed:
         return _viewed(memory, function, args, kwargs)
@@ -238,7 +188,7 @@ SELECTION_REDUCTIONS = frozenset(
 
 def call_like(x: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return the result of an array constructor with `like=x`; NumPy omits `like` from the call."""
-    if any(isinstance(each, (*VALUES, SelectionValue)) for each in leaves([args, kwargs])):
+    if any(isinstance(each, (TracedValue, SelectionValue)) for each in leaves([args, kwargs])):
         return call_function(function, args, kwargs)
     return adopted(x.memory, plainly(function, *args, **kwargs), ())
 
@@ -314,38 +264,6 @@ def _einsum_view(*args: Any, **kwargs: Any) -> ArrayValue | None:
     return sources[0].of_view(real) if is_view else None
 
 
-def _cleared_of_nan(
-    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
-) -> ArrayValue | None:
-    """Return the array in which np.nan_to_num(x, copy=False) replaces elements; else None."""
-    if copy or not isinstance(x, ArrayValue):
-        return None
-    x.check_writable()
-    x.write(call_function(np.nan_to_num, (x, True, nan, posinf, neginf), {}).read())
-    return x
-
-
-def _undifferenced(
-    a: Any, n: Any = 1, axis: Any = -1, prepend: Any = None, append: Any = None
-) -> Any:
-    """Return the operand of np.diff(a, n=0); else None."""
-    return a if not isinstance(n, (ArrayValue, ScalarValue)) and n == 0 else None
-
-
-def _itself(function: Any, args: Any, kwargs: Any) -> ArrayValue | None:
-    handler = _RETURNING[function]
-    places, settings = bound(function, handler, args, kwargs)
-    return handler(*places, **settings)
-
-
-_RETURNING: dict[Any, Callable[..., Any]] = {
-    np.einsum: _einsum_view,
-    np.nan_to_num: _cleared_of_nan,
-    np.diff: _undifferenced,
-}
-"""The functions that return their array, or a view of it, for some arguments."""
-
-
 def _owner(sources: Sequence[ArrayValue], part: Array) -> ArrayValue | None:
     for source in sources:
         if np.may_share_memory(source.plain, part):
@@ -362,8 +280,7 @@ def _by_its_body(memory: TraceMemory, function: Any, args: Any, kwargs: Any) -> 
     if result is not None:
         return result
     in_order = all(array.in_order and array.is_aligned for array in arrays_of(args, kwargs))
-    contracts = function.__name__ in _CONTRACTING or bool(kwargs.get("optimize"))
-    by_body_first = not in_order or contracts
+    by_body_first = not in_order or function.__name__ in _CONTRACTING
     if by_body_first and (outcome := _of_body(memory, function, args, kwargs)) is not None:
         return outcome[0]
     try:
@@ -392,7 +309,7 @@ def _of_body(memory: TraceMemory, function: Any, args: Any, kwargs: Any) -> tupl
     operands = symbols(args), symbols(kwargs)
     try:
         with memory.graph.at(user_location()):
-            result = body(*mapped(number_of, args), **mapped(number_of, kwargs))
+            result = body(*mapped(concrete, args), **mapped(concrete, kwargs))
         steps = memory.graph.symbols[since:]
         dispatch.attribute_casts(function, body, *operands, symbols(result), steps)
         is_caught = memory.graph.trace_state.refusal is not refusal  # by the body
@@ -423,7 +340,9 @@ def _body_part(implementation: Any, original: Any) -> Any:
     return call
 
 
-_COMPILED = frozenset(("einsum_path", "save", "savetxt", "array2string", "array_repr", "array_str"))
+_COMPILED = frozenset(
+    ("einsum", "einsum_path", "save", "savetxt", "array2string", "array_repr", "array_str")
+)
 
 
 def assign_all(x: ArrayValue, value: Any) -> None:
@@ -443,5 +362,3 @@ BODY_PARTS.update(
 
 
 BODY_PARTS["_array_converter"] = converter_of
-BODY_PARTS["einsum_path"] = path_of
-BODY_PARTS["c_einsum"] = compiled_einsum

@@ -24,11 +24,11 @@ from graphir.numpy_api.arrays.memory import (
     Cell,
     LayoutUse,
     ScalarValue,
+    TracedValue,
     TraceMemory,
     plainly,
 )
 from graphir.numpy_api.arrays.operands import (
-    VALUES,
     adopted,
     array_from,
     arrays_of,
@@ -192,7 +192,7 @@ def _in_place_of(keys: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _unplaced(x: ArrayValue, keys: tuple[Any, ...]) -> Any:
     """Index an array of unknown layout, and forbid later writes to the array."""
-    names = tuple(key.read() if isinstance(key, VALUES) else key for key in keys)
+    names = tuple(key.read() if isinstance(key, TracedValue) else key for key in keys)
     (first, *more) = names or ((),)
     symbol = index(x.read(), names if more else first)
     x.cell.frozen = x.cell.frozen or "it has views, and sizes that are known when the graph runs"
@@ -232,7 +232,7 @@ def flat_places(memory: TraceMemory, shape: tuple[int, ...], keys: tuple[Any, ..
     """Return the positions, counted in row-major order, of the elements that a key selects."""
     places = np.arange(int(np.prod(shape))).reshape(shape)
     places = np.asarray(plainly(operator.getitem, places, _in_place_of(keys)))
-    symbolic = [key for key in keys if isinstance(key, VALUES)]
+    symbolic = [key for key in keys if isinstance(key, TracedValue)]
     if not symbolic:
         return places
     expanded = _expanded(keys, len(shape))
@@ -249,7 +249,7 @@ def flat_places(memory: TraceMemory, shape: tuple[int, ...], keys: tuple[Any, ..
         if key is None:
             continue
         weight = int(np.prod(shape[axis + 1 :]))
-        if isinstance(key, VALUES):
+        if isinstance(key, TracedValue):
             line = {"dtype": DType.int64, "start": 0, "step": weight, "size": shape[axis]}
             steps = memory.emit(ops.range, (), **line)
             part = memory.graph.apply(ops.gather, (steps, key.read()), {"axis": 0})

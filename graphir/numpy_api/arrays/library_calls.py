@@ -27,7 +27,7 @@ from graphir.dtypes import DType
 from graphir.errors import GraphError, MissingOpError, shortened
 from graphir.ir.symbol import Symbol
 from graphir.location import is_internal
-from graphir.numpy_api.arrays.boundary import depends_on_values
+from graphir.numpy_api.arrays.boundary import PLAIN, depends_on_values, is_static
 from graphir.numpy_api.arrays.memory import (
     PYTHON_NUMBERS,
     Array,
@@ -39,6 +39,8 @@ from graphir.numpy_api.arrays.memory import (
     tracing_with,
 )
 from graphir.numpy_api.arrays.operands import memory_among
+from graphir.numpy_api.arrays.writers import WRITING
+from graphir.numpy_api.dispatch import OF_UNKNOWN_SIZE
 from graphir.numpy_api.traced_numbers import TracedNumber, concrete
 from graphir.ops import control
 from graphir.ops.control import Callee
@@ -52,15 +54,10 @@ from graphir.semantics.library_calls import (
     new_leaves,
 )
 
-_OF_VALUES = frozenset(
-    (
-        *("eig", "eigvals", "roots", "poly", "real_if_close", "trim_zeros", "min_scalar_type"),
-        *("unique", "unique_all", "unique_counts", "unique_inverse", "unique_values", "nonzero"),
-        *("argwhere", "flatnonzero", "extract", "union1d", "intersect1d", "setdiff1d", "setxor1d"),
-        *("compress", "bincount", "delete", "insert", "repeat", "resize"),
-        *("mask_indices", "histogram_bin_edges", "ediff1d"),
-    )
-)
+_OF_VALUES = OF_UNKNOWN_SIZE | {
+    *("eig", "eigvals", "roots", "poly", "real_if_close", "min_scalar_type"),
+    *("bincount", "delete", "insert", "repeat", "resize", "mask_indices", "ediff1d"),
+}
 """The functions whose results have dtypes or shapes that depend on values."""
 _USUALLY_TYPED = frozenset(("lstsq",))
 """The functions whose results have other types for some values: the rank of a matrix, say."""
@@ -72,7 +69,7 @@ _RAISING = frozenset(
         *("percentile", "quantile", "nanpercentile", "nanquantile", "digitize", "histogram"),
         *("histogram2d", "histogramdd", "choose", "take", "take_along_axis", "polyfit", "average"),
         *("ravel_multi_index", "unravel_index", "power", "interp", "nanargmin", "nanargmax"),
-        "geomspace",
+        *("geomspace", "put", "put_along_axis"),
     )
 )
 """The functions outside of np.linalg that raise errors for some values."""
@@ -143,12 +140,12 @@ def _name_of(function: Any, method: str, args: Any, kwargs: Mapping[str, Any]) -
     return f"{module}.{name}"
 
 
-_METHODS = frozenset(("reduce", "accumulate", "reduceat", "outer"))
+_METHODS = frozenset(("reduce", "accumulate", "reduceat", "outer", "at"))
 
 
 def _may_raise(function: Any, method: str) -> bool:
     name = function.__name__
-    if method == "reduceat":
+    if method in ("reduceat", "at"):
         return True
     if function.__module__ == "numpy.linalg":
         return name not in _NEVER_RAISING
@@ -170,7 +167,9 @@ class _Call:
         self._places: list[OperandPlace] = []
         self._views: dict[Any, OperandPlace] = {}
         settings = {key: value for key, value in kwargs.items() if key != "out"}
-        self.args, self.kwargs = mapped(self._operand, [[*args], settings])
+        written = args[:1] if function.__name__ == "at" or function in WRITING else ()
+        self.args, self.kwargs = mapped(self._operand, [[*args[len(written) :]], settings])
+        self.args[:0] = map(self._output, written)
         if kwargs.get("out") is not None:
             self.kwargs["out"] = mapped(self._output, kwargs["out"])
 
@@ -196,7 +195,9 @@ class _Call:
         if kind is np.ndarray:
             graph = self.memory.graph
             return self._place(value, lambda: graph.entering(value), value, True)
-        return _static(value)
+        if not is_static(value):
+            raise _Untraceable
+        return value
 
     def _output(self, value: Any) -> Any:
         if value is None:
@@ -252,7 +253,7 @@ class _Call:
                 return False
             if type(leaf) is np.ndarray:
                 arrays.append(leaf)
-        return bool(news) or "out" in self.kwargs
+        return bool(news) or any(place.is_output for place in self._places)
 
     def emitted(self, name: str, result: Any, outcomes: tuple[Any, ...]) -> Any:
         """Add the call to the graph, and return its results as values of the trace.
@@ -276,7 +277,7 @@ class _Call:
         for into in outputs:
             into.write(next(parts))
         values |= {id(x): value for x, value in zip(self.stand_ins, self.values, strict=True)}
-        return mapped(lambda leaf: values[id(leaf)], result)
+        return mapped(lambda leaf: values.get(id(leaf)), result)
 
     def _value(self, leaf: Any, symbol: Symbol) -> Any:
         memory = self.memory
@@ -312,21 +313,6 @@ def _memory_of(array: Array) -> Any:
     return array.__array_interface__["data"][0], array.strides, array.shape
 
 
-_STATIC = frozenset(
-    (bool, int, float, complex, str, type(None), type(...), type(np._NoValue))  # pyright: ignore
-)
-
-
-def _static(value: Any) -> Any:
-    """Return an argument that is no operand; raise an error for one that a graph cannot hold."""
-    kind: Any = cast("object", type(value))
-    if kind in _STATIC or isinstance(value, (np.generic, np.dtype)):
-        return cast("Any", value)
-    if isinstance(value, type) and value.__module__ in ("builtins", "numpy"):
-        return cast("Any", value)
-    raise _Untraceable
-
-
 def _is_usual(value: Any) -> bool:
     """Whether a graph has the type of a result."""
     kind: Any = cast("object", type(value))
@@ -344,8 +330,8 @@ def _types_of(result: Any) -> Any:
 
 def _text_of(args: Any, kwargs: Mapping[str, Any]) -> str:
     """Return the arguments of a call that are no operands, as text."""
-    texts = [repr(x) for x in args if type(x) in _STATIC]
-    texts += [f"{key}={x!r}" for key, x in kwargs.items() if type(x) in _STATIC]
+    texts = [repr(x) for x in args if type(x) in PLAIN]
+    texts += [f"{key}={x!r}" for key, x in kwargs.items() if type(x) in PLAIN]
     return shortened(", ".join(texts), 200)
 
 

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from functools import lru_cache, wraps
 from itertools import islice
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
-from types import CodeType, FrameType, FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, cast
 
 import numpy as np
@@ -38,12 +38,12 @@ from graphir.numpy_api.arrays.memory import (
     ArrayValue,
     LayoutUse,
     ScalarValue,
+    TracedValue,
     TraceMemory,
     active_memory,
     plainly,
 )
 from graphir.numpy_api.arrays.operands import (
-    VALUES,
     array_from,
     assigned,
     broadcast,
@@ -56,7 +56,7 @@ from graphir.numpy_api.arrays.operands import (
 from graphir.numpy_api.interception import Interceptor
 from graphir.numpy_api.reductions.masked import UNSET
 from graphir.numpy_api.signatures import bound
-from graphir.numpy_api.traced_numbers import TracedNumber
+from graphir.numpy_api.traced_numbers import TracedNumber, concrete
 from graphir.numpy_api.views.layouts import steps_between
 from graphir.ops.dims import Dim
 
@@ -287,38 +287,8 @@ _OF_SYMBOLS = (_of_types, _conversion)
 """The records of functions that NumPy itself computes without symbolic arguments."""
 
 
-def _array_over(
-    memory: TraceMemory,
-    original: Any,
-    shape: Any,
-    dtype: Any = float,
-    buffer: Any = None,
-    offset: int = 0,
-    strides: Any = None,
-    order: Any = None,
-) -> Any:
-    """Record np.ndarray(...): a new array, or a view of the memory of an array."""
-    if not _has_values(buffer):
-        return _of_known(memory, original, (shape, dtype, buffer, offset, strides, order), {})
-    if not isinstance(buffer, ArrayValue) or np.dtype(dtype) != buffer.plain.dtype:
-        return _of_bytes(memory, original, buffer)
-    memory.reads_layouts(LayoutUse.ALL)
-    place = plains((offset, strides, order))
-    return _view_like(buffer, plainly(original, plains(shape), dtype, buffer.plain, *place))
-
-
-def _view_like(x: ArrayValue, view: Any) -> ArrayValue:
-    """Return the view of x that lies as `view` does."""
-    if steps_between(x.plain if x.origin is None else x.origin, view) is None:
-        raise GraphError(
-            "elements of the view lie outside of the array, or between its elements",
-            fix="use x.copy() first",
-        )
-    return x.of_view(view)
-
-
 def _has_values(*values: Any) -> bool:
-    return any(isinstance(leaf, VALUES) for leaf in leaves(values))
+    return any(isinstance(leaf, TracedValue) for leaf in leaves(values))
 
 
 def _is_number(kind: Any) -> bool:
@@ -366,8 +336,13 @@ def _strided(
             fix="use sliding_window_view, or sizes and strides that are numbers",
         )
     memory.reads_layouts(LayoutUse.ALL)
-    layout = plains(shape), plains(strides)
-    return _view_like(x, plainly(original, x.plain, *layout, writeable=writeable))
+    view = plainly(original, x.plain, plains(shape), plains(strides), writeable=writeable)
+    if steps_between(x.plain if x.origin is None else x.origin, view) is None:
+        raise GraphError(
+            "elements of the view lie outside of the array, or between its elements",
+            fix="use x.copy() first",
+        )
+    return x.of_view(view)
 
 
 _EMPTY = np.empty
@@ -399,7 +374,7 @@ MAKERS["as_strided"] = as_strided, _maker(as_strided, _strided)
 _CLASSES: dict[Any, Any] = {
     **{kind: _maker(kind, _conversion) for kind in {*np.sctypeDict.values()} if _is_number(kind)},
     **{kind: _maker(kind, _of_types) for kind in (np.dtype, np.finfo, np.iinfo)},
-    np.ndarray: _maker(np.ndarray, _array_over),
+    np.ndarray: _maker(np.ndarray, _of_bytes),
 }
 """The stand-ins of NumPy's classes where a program calls them, as in `np.float32(x)`.
 
@@ -428,19 +403,6 @@ def _calls_attribute(code: CodeType, offset: int) -> bool:
     return False
 
 
-def is_taken_for_dtype(frame: FrameType) -> bool:
-    """Whether NumPy's compiled code reads `.dtype` of an argument that NumPy's Python code passes.
-
-    It takes any object with a dtype for that dtype, and so refuses ndarrays itself.
-    """
-    if not frame.f_globals.get("__name__", "").startswith("numpy"):
-        return False
-    return dis.opname[frame.f_code.co_code[frame.f_lasti]] in _CALLS
-
-
-_CALLS = frozenset(("PRECALL", "CALL", "CALL_KW", "CALL_FUNCTION_EX"))
-
-
 class TracedNumpy(ModuleType):
     """A NumPy module with stand-ins for the array constructors."""
 
@@ -465,45 +427,22 @@ class TracedNumpy(ModuleType):
 
 @bounded
 class _Joiner:
-    """The stand-in of np.r_ or np.c_, whose code is no function that dispatches."""
+    """The stand-in of np.r_ or np.c_: NumPy's Python code on the arrays of a trace."""
 
-    def __init__(self, original: Any, columns: bool) -> None:
-        self._original, self._columns = original, columns
+    def __init__(self, original: Any) -> None:
+        self._original = original
 
     def __len__(self) -> int:
         return 0
 
     def __getitem__(self, key: Any) -> Any:
-        keys = cast("tuple[Any, ...]", key if isinstance(key, tuple) else (key,))
-        memory = active_memory()
-        if memory is None or is_known(keys):
+        if active_memory() is None or is_known(key):
             return self._original[key]
-        parts: list[Any] = []
-        for part in keys:
-            if isinstance(part, str) or (isinstance(part, slice) and not is_known(part)):
-                raise GraphError(
-                    "np.r_ and np.c_ join arrays and numbers", fix="use np.concatenate"
-                )
-            parts.append(self._original[part] if isinstance(part, slice) else part)
-        weak = [part if np.isscalar(part) else part.dtype for part in map(_as_array, parts)]
-        dtype = np.result_type(*weak)
-        arrays = [self._placed(_as_array(part)).astype(dtype) for part in parts]
-        return np.concatenate(arrays, axis=-1 if self._columns else 0)
-
-    def _placed(self, part: Any) -> Any:
-        array = np.asarray(part) if np.isscalar(part) else part
-        if not self._columns:
-            return array.reshape(1) if not array.ndim else array
-        return array.reshape(-1, 1) if array.ndim < 2 else array
+        join: Any = cast("Any", type(self._original)).__getitem__
+        return _in_space(join, _body_space(join.__globals__))(self._original, concrete(key))
 
 
-def _as_array(value: Any) -> Any:
-    if isinstance(value, TracedNumber):
-        raise GraphError("np.r_ of a number of the call", fix="use np.concatenate")
-    return value if np.isscalar(value) or isinstance(value, VALUES) else np.asarray(value)
-
-
-_JOINERS = {"r_": _Joiner(np.r_, False), "c_": _Joiner(np.c_, True)}
+_JOINERS = {"r_": _Joiner(np.r_), "c_": _Joiner(np.c_)}
 
 
 class _TracedMain(TracedNumpy):

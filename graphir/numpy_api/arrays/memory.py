@@ -21,7 +21,7 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import IntEnum
-from functools import cache, lru_cache
+from functools import cache
 from sys import getrefcount
 from threading import local
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -36,6 +36,7 @@ from graphir.ir.symbol import Symbol
 from graphir.numpy_api.views.layouts import ViewLayout, overlaps, steps_between
 from graphir.numpy_api.views.steps import Steps, ViewBuilder, backward, forward
 from graphir.ops.op import GraphValue, Op
+from graphir.semantics.library_calls import restored
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -120,46 +121,34 @@ def as_graph_error(error: Exception) -> Exception:
 
 def like_numpy(error: GraphirError, kind: type[Exception]) -> GraphirError:
     """Return an error as one of NumPy's class, for programs that catch that class and no other."""
-    new_class = _error_class(type(error), kind)
-    new: Any = new_class.__new__(new_class)
-    new.args = error.args
-    cast("dict[str, Any]", vars(new)).update(vars(error))
+    builtins = [each for each in type(error).__mro__ if not issubclass(each, GraphirError)]
+    if builtins == [*kind.__mro__]:
+        return error
+    fits = all(issubclass(kind, each) for each in builtins)
+    return restored(type(error) if fits else GraphirError, kind, error.args, vars(error))
+
+
+def filled_like(array: Array, fill: int) -> Array:
+    """Return a new array of one number, with the dtype, shape, strides and flags of an array."""
+    low, high = np.lib.array_utils.byte_bounds(array)
+    start = array.__array_interface__["data"][0] - low
+    memory: Any = np.zeros(high - low, np.uint8)
+    new: Array = np.ndarray(array.shape, array.dtype, memory, start, array.strides)
+    if fill:
+        new.fill(fill)
+    new.setflags(write=array.flags.writeable)
     return new
 
 
-def _error_class(ours: type[GraphirError], numpys: type[Exception]) -> type[GraphirError]:
-    builtins: list[Any] = [kind for kind in ours.__mro__ if not issubclass(kind, GraphirError)]
-    if builtins == [*numpys.__mro__]:
-        return ours
-    fits = all(issubclass(numpys, kind) for kind in builtins)
-    return _joint_class(ours if fits else GraphirError, numpys)
-
-
-@lru_cache(256)
-def _joint_class(ours: type[GraphirError], numpys: type[Exception]) -> type[GraphirError]:
-    fields = {"__doc__": numpys.__doc__, "__reduce__": _reduce}
-    return type(numpys.__name__, (ours, numpys), fields)
-
-
-def _reduce(error: Any) -> Any:
-    ours, numpys = cast("Any", type(error)).__bases__
-    return _restored, (ours, numpys, error.args, vars(error))
-
-
-def _restored(ours: Any, numpys: Any, args: Any, fields: Any) -> Any:
-    kind = _joint_class(ours, numpys)
-    error: Any = kind.__new__(kind)
-    error.args = args
-    cast("dict[str, Any]", vars(error)).update(fields)
-    return error
-
-
-def strided_zeros(array: Array) -> Array:
-    """Return new zeros with the dtype, shape and strides of an array."""
-    low, high = np.lib.array_utils.byte_bounds(array)
-    start = array.__array_interface__["data"][0] - low
-    memory = np.zeros(high - low, np.uint8)
-    return np.ndarray(array.shape, array.dtype, cast("Any", memory), start, array.strides)
+def copied(array: Array) -> Array:
+    """Return a copy of an array with the same strides, which the call may write to."""
+    if 0 in array.strides:
+        return array.copy()
+    copy = filled_like(array, 0)
+    copy.setflags(write=True)
+    copy[...] = array
+    copy.setflags(write=array.flags.writeable)
+    return copy
 
 
 class LayoutUse(IntEnum):
@@ -377,7 +366,35 @@ class Cell:
         self.fill = self.constant = None
 
 
-class ArrayValue(GraphValue):
+class TracedValue(GraphValue):
+    """An array or a scalar of a traced function."""
+
+    __slots__ = ()
+    memory: TraceMemory
+    is_known: bool
+    """Whether the values are known, so that NumPy itself computes with them."""
+    in_order: bool
+    """Whether the elements are contiguous in row-major order."""
+
+    @property
+    def example(self) -> Any:
+        """A plain array or scalar of the same type and layout, whose elements are meaningless."""
+        raise NotImplementedError
+
+    def operand(self) -> Any:
+        """Return the operand of ops: the symbol, or a plain array of known values."""
+        return self.read()
+
+    def stand_in(self, fill: int) -> Any:
+        """Return an example of which all elements equal a number; known values stay."""
+        raise NotImplementedError
+
+    def beside(self, symbol: Symbol) -> Any:
+        """Return the array or scalar of a symbol."""
+        return self.memory.value_of(symbol, scalar=None)
+
+
+class ArrayValue(TracedValue):
     """An ndarray of a traced function: a view of a cell.
 
     `prefix` are the steps from the whole memory to `origin`; the strides determine the later steps.
@@ -403,12 +420,12 @@ class ArrayValue(GraphValue):
         self._version = -1
 
     @property
-    def memory(self) -> TraceMemory:
+    def memory(self) -> TraceMemory:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The memory of the trace."""
         return self.cell.memory
 
     @property
-    def is_known(self) -> bool:
+    def is_known(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Whether the values are known, so that NumPy itself computes with them."""
         return self.cell.symbol is None and not self.prefix
 
@@ -431,7 +448,21 @@ class ArrayValue(GraphValue):
         return view
 
     @property
-    def in_order(self) -> bool:
+    def example(self) -> Array:
+        """The ndarray with the layout of this array; raises GraphError if the layout is unknown."""
+        return self.plain
+
+    def operand(self) -> Any:
+        """Return the symbol; an array of known values, unless all are equal."""
+        is_plain = self.is_known and self.cell.fill is None
+        return self.plain.copy() if is_plain else self.read()
+
+    def stand_in(self, fill: int) -> Array:
+        """Return an array of this layout of which all elements equal a number, or known values."""
+        return copied(self.plain) if self.is_known else filled_like(self.plain, fill)
+
+    @property
+    def in_order(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Whether the elements are contiguous in row-major order."""
         if self._view is None and self.cell.buffer is None and self.cell.allocate is None:
             return True
@@ -519,10 +550,6 @@ class ArrayValue(GraphValue):
         self._read, self._version = symbol, cell.version
         cell.memory.reads_layouts(LayoutUse.ALL)
 
-    def beside(self, symbol: Symbol) -> Any:
-        """Return the array of a symbol."""
-        return self.memory.value_of(symbol, scalar=None)
-
     def check_writable(self) -> None:
         """Raise GraphError if the array is read-only or its memory is frozen."""
         reason = self.cell.frozen
@@ -563,7 +590,7 @@ def _count_of_slot() -> int:
     return getrefcount(holder.cell)
 
 
-class ScalarValue(GraphValue):
+class ScalarValue(TracedValue):
     """A NumPy scalar of a traced function, which is immutable."""
 
     __slots__ = ("memory", "number_class", "symbol")
@@ -577,9 +604,14 @@ class ScalarValue(GraphValue):
         """Return the symbol."""
         return self.symbol
 
-    def beside(self, symbol: Symbol) -> Any:
-        """Return the array or scalar of a symbol."""
-        return self.memory.value_of(symbol, scalar=None)
+    @property
+    def example(self) -> Any:
+        """A zero of the dtype."""
+        return self.stand_in(0)
+
+    def stand_in(self, fill: int) -> Any:
+        """Return a number as a scalar of the dtype."""
+        return self.symbol.dtype.to_numpy().type(fill)
 
     is_known = False
     in_order = True

@@ -19,22 +19,21 @@ from graphir.numpy_api.arrays.memory import (
     ArrayTypeError,
     ArrayValue,
     ScalarValue,
+    TracedValue,
     TraceMemory,
     plainly,
 )
 from graphir.numpy_api.arrays.selection import SelectionValue
-from graphir.numpy_api.order_statistics import demanded
+from graphir.numpy_api.counting import demanded
 from graphir.numpy_api.traced_numbers import TracedNumber, concrete
 from graphir.semantics.library_calls import leaves, mapped
-
-VALUES = ArrayValue, ScalarValue
 
 
 def is_known(*values: Any) -> bool:
     """Whether NumPy itself can compute with values, because no value has a symbol."""
     return not any(
         isinstance(leaf, (Symbol, SelectionValue))
-        or (isinstance(leaf, VALUES) and not leaf.is_known)
+        or (isinstance(leaf, TracedValue) and not leaf.is_known)
         for leaf in leaves(values)
     )
 
@@ -42,7 +41,7 @@ def is_known(*values: Any) -> bool:
 def memory_among(values: Any) -> TraceMemory:
     """Return the memory of the first symbolic value."""
     return next(
-        leaf.memory for leaf in leaves(values) if isinstance(leaf, (*VALUES, SelectionValue))
+        leaf.memory for leaf in leaves(values) if isinstance(leaf, (TracedValue, SelectionValue))
     )
 
 
@@ -57,9 +56,7 @@ def plains(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, ArrayValue):
-        return value.plain
-    return concrete(value) if type(value) is TracedNumber else value
+    return value.plain if isinstance(value, ArrayValue) else concrete(value)
 
 
 def layouts(value: Any) -> Any:
@@ -68,9 +65,7 @@ def layouts(value: Any) -> Any:
 
 
 def _layout(value: Any) -> Any:
-    if isinstance(value, ScalarValue):
-        return value.symbol.dtype.to_numpy().type(0)
-    return _plain(value)
+    return value.example if isinstance(value, TracedValue) else concrete(value)
 
 
 def symbols(value: Any) -> Any:
@@ -79,9 +74,7 @@ def symbols(value: Any) -> Any:
 
 
 def _symbol(value: Any) -> Any:
-    if isinstance(value, ArrayValue) and value.is_known:
-        return value.read() if value.cell.fill is not None else value.plain.copy()
-    return value.read() if isinstance(value, VALUES) else value
+    return value.operand() if isinstance(value, TracedValue) else value
 
 
 def operand(memory: TraceMemory, value: Any) -> Any:
@@ -89,7 +82,7 @@ def operand(memory: TraceMemory, value: Any) -> Any:
 
     The result is NotImplemented if the value is no operand.
     """
-    if isinstance(value, VALUES):
+    if isinstance(value, TracedValue):
         return value.read()
     if isinstance(value, (list, tuple)):
         return operand(memory, array_from(memory, cast("Any", value)))
@@ -100,7 +93,7 @@ def truth_of(memory: TraceMemory, mask: Any) -> Any:
     """Return the truth of each value of a mask: a symbol, or an array if the values are known."""
     if is_known(mask):
         return np.asarray(plains(mask)).astype(np.bool)
-    symbol = mask.read() if isinstance(mask, VALUES) else array_from(memory, mask).read()
+    symbol = mask.read() if isinstance(mask, TracedValue) else array_from(memory, mask).read()
     return symbol if symbol.dtype is DType.bool else symbol.cast(DType.bool)
 
 
@@ -199,10 +192,9 @@ def assigned(memory: TraceMemory, value: Any, to: DType) -> Symbol:
     """Return the symbol of a value for assignment to an array, cast to `to` despite any loss."""
     if isinstance(value, (list, tuple)):
         value = array_from(memory, cast("Any", value))
-    if isinstance(value, ScalarValue):
-        return cast_symbol(_fitting(value.symbol, to), to)
-    if isinstance(value, ArrayValue):
-        return cast_symbol(value.read(), to)
+    if isinstance(value, TracedValue):
+        symbol = value.read()
+        return cast_symbol(_fitting(symbol, to) if isinstance(value, ScalarValue) else symbol, to)
     if isinstance(value, Symbol):
         return cast_symbol(value, to)
     if type(value) is TracedNumber:

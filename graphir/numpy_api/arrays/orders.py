@@ -19,14 +19,14 @@ from graphir.numpy_api.arrays.memory import (
     ArrayValue,
     LayoutUse,
     OrderError,
-    ScalarValue,
+    TracedValue,
     TraceMemory,
 )
 from graphir.numpy_api.arrays.operands import (
-    VALUES,
     array_from,
     arrays_of,
     is_known,
+    layouts,
     memory_among,
     plains,
 )
@@ -101,14 +101,14 @@ def of_function(function: Any, args: Sequence[Any], kwargs: Any) -> Any:
     """Do the same for a function that is no ufunc."""
     if kwargs.get("overwrite_input"):
         raise OrderError("NumPy leaves the order of the overwritten input open", fix="leave it out")
-    if function.__name__ == "einsum" and not kwargs.get("optimize"):
-        _check_einsum(*args)
+    if function is np.einsum:
+        _check_einsum(*args, optimize=kwargs.get("optimize"))
     if function.__name__ in _IN_HALVES:
         dtype = kwargs.get("dtype", args[2] if len(args) > 2 else None)
         _check_halves_of(args[0], dtype if "cum" in function.__name__ else None)
     if function.__name__ in _OWN_ORDERS:
         kinds = {
-            _dtype_of(x).kind for x in args[:2] if isinstance(x, VALUES) and x.memory.runs_here
+            _dtype_of(x).kind for x in args[:2] if isinstance(x, TracedValue) and x.memory.runs_here
         }
         if kinds & {"f", "c"}:
             raise OrderError(f"np.{function.__name__} adds or orders zeros by its own code")
@@ -215,7 +215,7 @@ _OWN_ORDERS = frozenset(
 
 def _check_halves_of(x: Any, dtype: Any = None) -> None:
     """Raise OrderError for float16 where `jit` can call NumPy's own loop instead."""
-    is_here = isinstance(x, VALUES) and x.memory.runs_here
+    is_here = isinstance(x, TracedValue) and x.memory.runs_here
     if is_here and np.dtype(dtype or _dtype_of(x)) == np.float16:
         raise OrderError("no op computes in float16", fix="use .astype(np.float32)")
 
@@ -227,7 +227,7 @@ def _check_bounds(operands: Sequence[Any]) -> None:
     NumPy's signs.
     """
     x, *bounds = operands = [value for value in operands if value is not None]
-    is_here = any(isinstance(value, VALUES) and value.memory.runs_here for value in operands)
+    is_here = any(isinstance(value, TracedValue) and value.memory.runs_here for value in operands)
     dtypes = [_dtype_of(value) for value in operands if type(value) is not TracedNumber]
     kinds = {dtype.kind for dtype in dtypes}
     if not is_here or not bounds or not kinds & {"f", "c"}:
@@ -258,24 +258,29 @@ def _trace(
     return np.sum(np.moveaxis(diagonals, -1, 0), axis=0, dtype=dtype, out=out)
 
 
-def _check_einsum(subscripts: Any, *operands: Any) -> None:
-    """Raise OrderError if einsum would sum floats: its loops add in an order of their own."""
+def _check_einsum(subscripts: Any, *operands: Any, optimize: Any) -> None:
+    """Raise OrderError if einsum would sum floats: its loops add in an order of their own.
+
+    With `optimize` NumPy multiplies several factors in another order, two at a time.
+    """
     if not isinstance(subscripts, str):
         raise GraphError("np.einsum takes subscripts as text here")
-    if not summed_labels(subscripts):
-        return
-    kinds = {_dtype_of(value).kind for value in operands}
-    if kinds & {"f", "c"}:
+    is_reordered = bool(optimize) and len(operands) > _PAIR
+    sums_floats = summed_labels(subscripts) and {_dtype_of(x).kind for x in operands} & {"f", "c"}
+    if is_reordered or sums_floats:
         raise OrderError(
-            "np.einsum adds floats in an order of its own",
-            fix="write x @ y, (x * y).sum(axis), np.vecdot, or pass optimize=True",
+            "np.einsum multiplies and adds in an order of its own",
+            fix="write x @ y, (x * y).sum(axis) or np.vecdot",
         )
+
+
+_PAIR = 2
 
 
 def _dtype_of(value: Any) -> np.dtype[Any]:
     if isinstance(value, Symbol):
         return value.dtype.to_numpy()
-    return cast("Any", value).dtype if isinstance(value, VALUES) else np.asarray(value).dtype
+    return cast("Any", value).dtype if isinstance(value, TracedValue) else np.asarray(value).dtype
 
 
 def of_loop(
@@ -294,14 +299,14 @@ def of_loop(
         return None
     arrays = [value for value in (*inputs, *outs) if isinstance(value, ArrayValue)]
     has_layout = all(array.layout is not None for array in arrays)
-    operands = [_layout_of(value) for value in inputs] if has_layout else []
+    operands = layouts([*inputs]) if has_layout else []
     dtypes = loop_dtypes(ufunc, operands) if has_layout else None
     if ufunc in LIKE_POWERS and not (memory.runs_here and has_layout):
         return _without_op(ufunc, inputs)
     is_exact = dtypes is None or not any(dtype.kind in "fc" for dtype in dtypes)
     if dtypes is None or (is_exact and ufunc is not np.reciprocal):
         return None
-    results = [_layout_of(value) for value in outs]
+    results = layouts([*outs])
     if not own_loop and has_contiguous_bits(ufunc, operands, results):
         return None
     arguments: list[Symbol] = []
@@ -314,7 +319,7 @@ def of_loop(
                 continue
             operands[place] = dtypes[place].type(0)
             arguments.append(number.cast(DType.from_numpy(dtypes[place])))
-        elif isinstance(value, VALUES):
+        elif isinstance(value, TracedValue):
             arguments.append(value.read())
         elif type(value) not in (bool, int, float, complex):
             arguments.append(memory.graph.entering(value))
@@ -333,7 +338,7 @@ def _without_op(ufunc: np.ufunc, inputs: Sequence[Any]) -> None:
 
 def _has_own_loop(ufunc: np.ufunc, inputs: Sequence[Any]) -> bool:
     """Whether NumPy's loop has results that the op of a ufunc has not, for all layouts."""
-    arrays = (Symbol, *VALUES, np.ndarray, np.generic)
+    arrays = (Symbol, TracedValue, np.ndarray, np.generic)
     dtypes = [_dtype_of(x) for x in inputs if isinstance(x, arrays)]
     if np.float16 in dtypes and not computes_halves_in_float32(ufunc):
         return True
@@ -364,23 +369,14 @@ def _is_plain(value: Any) -> bool:
     return not issubclass(type(value), np.ndarray) or value.flags.c_contiguous
 
 
-def _layout_of(value: Any) -> Any:
-    if isinstance(value, ArrayValue):
-        return value.layout
-    if isinstance(value, ScalarValue):
-        return value.symbol.dtype.to_numpy().type(0)
-    if type(value) is TracedNumber:
-        return concrete(value)
-    return plains(value)
-
-
 class _Converter:
     """The array converter of NumPy's Python code, which is compiled, for symbolic arrays."""
 
     def __init__(self, *operands: Any) -> None:
         memory = memory_among(operands)
         self._arrays = tuple(
-            value if isinstance(value, VALUES) else array_from(memory, value) for value in operands
+            value if isinstance(value, TracedValue) else array_from(memory, value)
+            for value in operands
         )
 
     def __getitem__(self, place: int) -> Any:
@@ -400,7 +396,7 @@ def converter_of(original: Any) -> Any:
     """Return the class of converters that stands in for NumPy's."""
 
     def converter(*operands: Any) -> Any:
-        symbolic = any(isinstance(value, VALUES) for value in operands)
+        symbolic = any(isinstance(value, TracedValue) for value in operands)
         return _Converter(*operands) if symbolic else original(*operands)
 
     return converter

@@ -27,7 +27,6 @@ from graphir.numpy_api.arrays import library_calls, orders, products, writers
 from graphir.numpy_api.arrays.call_results import (
     call_numpy,
     elementwise,
-    number_of,
     numpy_allocator,
     results,
     write_outputs,
@@ -39,11 +38,11 @@ from graphir.numpy_api.arrays.memory import (
     LayoutUse,
     OrderError,
     ScalarValue,
+    TracedValue,
     TraceMemory,
     plainly,
 )
 from graphir.numpy_api.arrays.operands import (
-    VALUES,
     adopted,
     array_from,
     cast_to_out,
@@ -105,9 +104,6 @@ def by_operator() -> bool:
     NumPy's scalar on the left calls the ufunc in place of the operator of its right operand.
     """
     return user_location().is_operator
-
-
-# -- results
 
 
 # -- operators
@@ -240,7 +236,9 @@ def _beside_object(
     kind: Any = cast("object", type(other))
     if hasattr(kind, "__array_ufunc__"):
         return NotImplemented if kind.__array_ufunc__ is None else UFUNCS[function](*operands)
-    ours: float = next(cast("Any", x).__array_priority__ for x in operands if isinstance(x, VALUES))
+    ours: float = next(
+        cast("Any", x).__array_priority__ for x in operands if isinstance(x, TracedValue)
+    )
     if getattr(kind, "__array_priority__", LEAST_PRIORITY) > ours:
         return NotImplemented
     is_comparison = function in (operator.eq, operator.ne)
@@ -371,7 +369,7 @@ def _selected(memory: TraceMemory, function: Callable[..., Any], operands: Seque
             ):
                 value.refuse("x[mask] with y[other]")
             value = value.symbol
-        elif isinstance(value, VALUES):
+        elif isinstance(value, TracedValue):
             if value.read().rank:
                 selection.refuse("x[mask] with an array")
             value = value.read()
@@ -466,7 +464,7 @@ def _ufunc_symbols(
     if method == "__call__" and kwargs.get("dtype") is not None:
         values = _in_dtype(ufunc, values, np.dtype(kwargs.pop("dtype")), casting)
     elif casting not in ("same_kind", "unsafe"):
-        _check_casting(ufunc, values, casting)
+        raise MissingOpError("no op refuses casts", got=f"casting={casting!r}")
     if result is None and not kwargs:
         result = _of_operator(memory, ufunc, inputs, values, out)
     if result is not None:
@@ -507,19 +505,7 @@ def _of_other_class(inputs: Sequence[Any]) -> Any:
 
 
 def _is_ours(value: Any) -> bool:
-    return isinstance(value, (*VALUES, np.ndarray, np.generic)) or type(value) is TracedNumber
-
-
-def _check_casting(ufunc: np.ufunc, values: Sequence[Any], casting: str) -> None:
-    """Raise NumPy's error if the loop of a ufunc needs other casts of its operands."""
-    types: list[Any] = []
-    for value in values:
-        if isinstance(value, Symbol):
-            types.append(value.dtype.to_numpy())
-        else:
-            number: Any = number_of(value)
-            types.append(type(number) if is_literal(number) else number.dtype)
-    ufunc.resolve_dtypes((*types, *[None] * ufunc.nout), casting=cast("Any", casting))
+    return isinstance(value, (TracedValue, np.ndarray, np.generic)) or type(value) is TracedNumber
 
 
 def _second(method: str, inputs: Sequence[Any], values: list[Any]) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn, cast
 
 import numpy as np
@@ -67,33 +67,25 @@ def number_method(kind: Any) -> Callable[[Any], Any]:
     return convert
 
 
-@bounded
+REDUCTIONS = ("sum", "prod", "max", "min", "any", "all", "mean", "var", "std")
+"""The methods that call the NumPy function of the same name, of selections too."""
+_OF_FUNCTIONS = (
+    *REDUCTIONS,
+    *("argmax", "argmin", "argsort", "cumsum", "cumprod", "round", "trace"),
+    *("take", "repeat", "searchsorted", "nonzero", "choose"),
+)
+
+
+def add_methods(cls: Any, names: Iterable[str]) -> None:
+    """Add methods that call the NumPy functions of the same names."""
+    for name in names:
+        setattr(cls, name, method_of(getattr(np, name)))
+
+
 class FunctionMethods:
     """The methods of ndarrays and scalars that call the NumPy function of the same name."""
 
     __slots__ = ()
-
-    sum = method_of(np.sum)
-    prod = method_of(np.prod)
-    max = method_of(np.max)
-    min = method_of(np.min)
-    mean = method_of(np.mean)
-    var = method_of(np.var)
-    std = method_of(np.std)
-    any = method_of(np.any)
-    all = method_of(np.all)
-    argmax = method_of(np.argmax)
-    argmin = method_of(np.argmin)
-    argsort = method_of(np.argsort)
-    cumsum = method_of(np.cumsum)
-    cumprod = method_of(np.cumprod)
-    round = method_of(np.round)
-    trace = method_of(np.trace)
-    take = method_of(np.take)
-    repeat = method_of(np.repeat)
-    searchsorted = method_of(np.searchsorted)
-    nonzero = method_of(np.nonzero)
-    choose = method_of(np.choose)
 
     __bool__ = number_method(bool)
     __float__ = number_method(float)
@@ -122,6 +114,19 @@ class FunctionMethods:
     conjugate = conj
 
 
+add_methods(FunctionMethods, _OF_FUNCTIONS)
+bounded(FunctionMethods)
+
+
+def _of_known(name: str) -> Any:
+    """Return the method that is the ndarray's, for known values alone."""
+
+    def method(self: Any, *args: Any) -> Any:
+        return _plain_attribute(self, name)(*args)
+
+    return method
+
+
 @bounded
 class UnknownValueMethods:
     """What a program can ask of a value that exists when the graph runs: text, bytes, memory.
@@ -140,20 +145,11 @@ class UnknownValueMethods:
     def __format__(self, how: str) -> str:
         return _text(self, format, how)
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return _plain_attribute(self, "__reduce_ex__")(protocol)
-
-    def __reduce__(self) -> Any:
-        return _plain_attribute(self, "__reduce__")()
-
-    def __getstate__(self) -> Any:
-        return _plain_attribute(self, "__getstate__")()
-
-    def __sizeof__(self) -> int:
-        return _plain_attribute(self, "__sizeof__")()
-
-    def __bytes__(self) -> bytes:
-        return _plain_attribute(self, "tobytes")()
+    __reduce_ex__ = _of_known("__reduce_ex__")
+    __reduce__ = _of_known("__reduce__")
+    __getstate__ = _of_known("__getstate__")
+    __sizeof__ = _of_known("__sizeof__")
+    __bytes__ = _of_known("tobytes")
 
     def __buffer__(self, flags: int) -> memoryview:
         value: Any = self

@@ -1,13 +1,11 @@
 """The methods reduce, accumulate and reduceat of ufuncs without a reduction op, on symbols.
 
 Associative functions are scanned by doubling: after k rounds an element holds the result of its 2^k
-predecessors. Other functions are unrolled along short axes.
+predecessors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -26,41 +24,28 @@ ASSOCIATIVE = frozenset(
         *(np.logical_and, np.logical_or, np.logical_xor),
     )
 )
-UNROLLED = frozenset(
-    (np.divide, np.floor_divide, np.remainder, np.fmod, np.hypot, np.logaddexp, np.subtract)
-)
-"""The functions whose inner loop computes each element alike, alone or among others."""
-LONGEST = 256
-"""The longest axis to unroll."""
 
 
 def accumulated(ufunc: np.ufunc, x: Symbol, axis: Any, dtype: Any = None) -> Symbol | None:
     """Return the running results of a ufunc along an axis, or None for other ufuncs."""
     op = OPS.get(ufunc)
-    if op is None or ufunc not in ASSOCIATIVE | UNROLLED:
+    if op is None or ufunc not in ASSOCIATIVE:
         return None
     (place,) = axes_of(x, axis)
     x = moveaxis(_operand(ufunc, x, dtype), place, 0)
     size = x.shape[0]
     if not isinstance(size, int):
         raise ShapeError("it needs an axis of known size", got=str(x.type))
-    if ufunc is np.subtract:
-        result = ops.cumulative_sum(_negated(x), axis=0, dtype=x.dtype)
-    elif ufunc in ASSOCIATIVE:
-        result = _scanned(op, x, size)
-    else:
-        if size > LONGEST:
-            raise GraphError(
-                f"an axis of more than {LONGEST} elements is too long to unroll", got=str(x.type)
-            )
-        lines = accumulate((x[i] for i in range(size)), op)
-        result = ops.stack(list(lines), axis=0) if size else x
-    return moveaxis(result, 0, place)
+    step = 1
+    while step < size:
+        x = ops.concat([x[:step], op(x[:-step], x[step:])], axis=0)
+        step *= 2
+    return moveaxis(x, 0, place)
 
 
 def reduced(ufunc: np.ufunc, x: Symbol, axis: Any, dtype: Any, keepdims: bool) -> Symbol | None:
     """Return the result of a ufunc over one axis, or None for other ufuncs."""
-    if ufunc not in ASSOCIATIVE and ufunc not in UNROLLED:
+    if ufunc not in ASSOCIATIVE:
         return None
     axes = list(range(x.rank)) if axis is None else axes_of(x, axis)
     if len(axes) != 1:
@@ -110,22 +95,4 @@ def _part(op: Op, x: Symbol, start: int, end: int) -> Symbol:
 def _operand(ufunc: np.ufunc, x: Symbol, dtype: Any) -> Symbol:
     if ufunc.__name__.startswith("logical"):
         return x.cast(DType.bool)
-    if dtype is not None:
-        return x.cast(dtype)
-    if ufunc in (np.divide, np.hypot, np.logaddexp) and not x.dtype.is_inexact:
-        return x.cast(x.graph.rules.floating(x.dtype, ufunc.__name__))
-    return x
-
-
-def _negated(x: Symbol) -> Symbol:
-    if x.dtype is DType.bool:
-        raise GraphError("bools have no difference", fix="use ^")
-    return ops.concat([x[:1], ops.negative(x[1:])], axis=0)
-
-
-def _scanned(op: Callable[..., Symbol], x: Symbol, size: int) -> Symbol:
-    step = 1
-    while step < size:
-        x = ops.concat([x[:step], op(x[:-step], x[step:])], axis=0)
-        step *= 2
-    return x
+    return x if dtype is None else x.cast(dtype)

@@ -130,7 +130,7 @@ CONVERSIONS: dict[str, Callable[[Any], Any]] = {
     "dtypes": lambda x: (x.astype(np.float32), np.zeros(3, np.int8) + x, np.array(x, np.float16)),
     "facts": lambda x: x * np.finfo(np.float32).eps + np.dtype(np.int8).itemsize,
     "isinstance": lambda x: x + isinstance(x[0], np.float64) + issubclass(np.float32, np.floating),
-    "ndarray": lambda x: _filled(np.ndarray(3), x) + np.ndarray(2, buffer=x.copy(), offset=8).sum(),
+    "ndarray": lambda x: _filled(np.ndarray(3), x),
     "known buffer": lambda x: x[:2] + np.ndarray((2,), buffer=np.arange(4.0), offset=8),
 }
 
@@ -159,8 +159,6 @@ def test_arrays_in_place_of_dtypes_raise_numpys_errors() -> None:
         lambda x: np.issubdtype(x, np.floating),
         lambda x: np.promote_types(x, np.int8),
         lambda x: np.fromstring(x),
-        lambda x: np.nansum((), 0, x),
-        lambda x: np.nanvar(x, dtype=x),
     ]
     for call in calls:
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from graphir import GraphError, GraphirError
 from graphir.numpy_api.arrays.makers import traced_body
@@ -241,7 +242,7 @@ WORK: dict[str, Callable[[], Any]] = {
 }
 NO_DRAWS: list[Callable[[Any], Any]] = [
     lambda x: np.sin(x) + x.sum(),
-    lambda x: x * OUTER.shape[0] + np.random.default_rng(0).normal(size=4),
+    lambda x: x * OUTER.shape[0] + default_rng(0).normal(size=4),
     lambda x: max(1, len(STATE)) * x,
 ]
 
@@ -273,18 +274,6 @@ def test_draws_are_refused_beside_a_thread_that_draws(name: str) -> None:
         for f in (DRAWS[name], lambda x: x * next(draw() for draw in draws)):
             with pytest.raises(GraphError, match="draws random numbers"):
                 jit(f)(X)
-
-
-def test_a_trace_leaves_the_state_of_the_generator() -> None:
-    def drawn(between: Callable[[], Any]) -> list[float]:
-        np.random.seed(3)
-        draws = [np.random.normal()]  # and a second one is kept
-        between()
-        return [*draws, *np.random.normal(size=4), np.random.rand()]
-
-    generator = np.random.get_bit_generator()
-    assert drawn(lambda: jit(lambda x: x + 1)(X)) == drawn(lambda: None)
-    assert np.random.get_bit_generator() is generator
 
 
 # -- the profile function
