@@ -135,11 +135,11 @@ overflow-wrap:break-word}
 & th{white-space:nowrap;font-weight:600}
 & :is(code,pre){color:inherit;font-size:12px;line-height:1.4;
 font-family:var(--jp-code-font-family,ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace)}
-& code{background:rgba(128,128,128,.14);padding:0 .3em;border-radius:2px}
+& :is(code,.chip){background:rgba(128,128,128,.14);padding:0 .3em;border-radius:2px}
 & pre{background:none;padding:0;overflow-x:auto;max-height:30em;margin:.5em 0;white-space:pre}
-& :is(.whole,code[title]){white-space:nowrap}
-& .lossy{box-shadow:inset 0 -2px 0 #e8890c}
-& .grave{box-shadow:inset 0 -2px 0 #e03131}
+& :is(.where,.chip){white-space:nowrap}
+& :is(.lossy,.precision){box-shadow:inset 0 -2px 0 #e8890c}
+& :is(.value,.range){box-shadow:inset 0 -2px 0 #e03131}
 & .grid :is(th,td){padding:1px 5px;text-align:center;white-space:nowrap;font-size:11px;
 border:1px solid rgba(128,128,128,.3)}
 & .grid .exact{background:rgba(47,158,68,.22)}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
 from html import escape
 from importlib.resources import files
 from itertools import pairwise
@@ -13,11 +12,13 @@ from typing import TYPE_CHECKING
 
 from graphir.decorators import uncollected
 from graphir.escape import printable
+from graphir.markup import entries, tag, text
 from graphir.markup import table as html_table
-from graphir.markup import tag, text
+from graphir.passes.analysis.casts.sites import Cascade
 from graphir.passes.reports import phrases
-from graphir.passes.reports.html_rows import RowsTable, chip, reason
+from graphir.passes.reports.html_rows import HINTS, ReportCell, cells, chip, reason
 from graphir.passes.reports.phrases import SourceRegion, line_at, region
+from graphir.passes.reports.text import facts
 
 if TYPE_CHECKING:
     from graphir.passes.analysis.casts import CastReport
@@ -65,10 +66,15 @@ def _policy(script: str) -> str:
 
 
 def _sections(report: CastReport, title: str, most: int) -> Iterator[str]:
-    listing = Listing(report)
-    table = RowsTable(report, listing.anchor, most)
+    rules = report.graph.rules.name
+    subtitle = f"built under the rules of {rules}, {len(report.graph.symbols):,} symbols"
+    unseen = "".join(tag("li", text(line)) for line in phrases.unseen(report)[1:])
     yield tag(
-        "header", tag("h1", text(title)), _unseen_steps(report), _subtitle(report), _summary(report)
+        "header",
+        tag("h1", text(title)),
+        tag("ul", unseen, id="unseen") if unseen else "",
+        tag("p", text(subtitle), class_="faint"),
+        _summary(report),
     )
     if report.sentences:
         yield _section("Causes", "causes", *(tag("p", text(x)) for x in report.sentences))
@@ -76,9 +82,12 @@ def _sections(report: CastReport, title: str, most: int) -> Iterator[str]:
         note = tag("p", "Beside the same program in wide arithmetic.", class_="faint")
         yield _section("Outputs", "outputs", note, _table(phrases.outputs(report)))
     if report.sites:
-        yield _section("Source", "source", listing.html(table.anchors))
+        sites = report.sites.user_first[:most]
+        anchors = {site.row.place: f"c{i}" for i, site in enumerate(sites)}
+        listing = Listing(report, anchors)
+        yield _section("Source", "source", listing.html())
         yield _section("Graph", "graph", tag("div", _drawing(report), class_="drawing"))
-        rows = tag("div", table.html(), class_="scroll")
+        rows = tag("div", _casts(report, sites, listing), class_="scroll")
         yield _section("Casts", "casts", _toolbar(report, most), rows)
     if layers := phrases.layers(report):
         yield _section("Layers", "layers", _table(layers))
@@ -88,25 +97,8 @@ def _sections(report: CastReport, title: str, most: int) -> Iterator[str]:
 
 
 def _section(title: str, name: str, *content: str) -> str:
-    return tag(
-        "section",
-        tag("h2", title, id=f"{name}-title"),
-        *content,
-        id=name,
-        aria_labelledby=f"{name}-title",
-    )
-
-
-def _unseen_steps(report: CastReport) -> str:
-    """Return the list of the steps that the audit did not see."""
-    steps = [tag("li", text(line)) for line in phrases.unseen(report)[1:]]
-    return tag("ul", *steps, id="unseen") if steps else ""
-
-
-def _subtitle(report: CastReport) -> str:
-    rules = report.graph.rules.name
-    line = f"built under the rules of {rules}, {len(report.graph.symbols):,} symbols"
-    return tag("p", text(line), class_="faint")
+    heading = tag("h2", title, id=f"{name}-title")
+    return tag("section", heading, *content, id=name, aria_labelledby=f"{name}-title")
 
 
 def _summary(report: CastReport) -> str:
@@ -124,22 +116,7 @@ def _summary(report: CastReport) -> str:
         steps = sum(site.row.kind in phrases.VERBS for site in report.sites)
         figures.append((f"{steps:,}", "steps of arithmetic lost values"))
     parts = [tag("div", tag("dd", text(figure, 40)), tag("dt", name)) for figure, name in figures]
-    return tag("dl", *parts, class_="figures") + _bar(report)
-
-
-def _bar(report: CastReport) -> str:
-    """Return a bar of the rows by level of loss, with a legend."""
-    counts = phrases.levels((*report, *report.losses))
-    pieces = [tag("i", class_=level, style=f"flex-grow:{count}") for level, count in counts.items()]
-    legend = [
-        tag(
-            "li", tag("i", class_=level), f"{count:,} {level}", tag("span", phrases.MEANINGS[level])
-        )
-        for level, count in counts.items()
-    ]
-    return tag("div", *pieces, class_="bar", aria_hidden="true") + tag(
-        "ul", *legend, class_="legend"
-    )
+    return tag("dl", *parts, class_="figures")
 
 
 def _table(rows: Sequence[Sequence[str]], most: int = ROWS) -> str:
@@ -157,20 +134,20 @@ def _against(diff: GraphDiff) -> Iterator[str]:
 
 
 def _toolbar(report: CastReport, most: int) -> str:
+    """Return the filters of the table: a box for text, and a button for each level of loss."""
     rows = len(report.sites)
-    box = tag(
-        "input", type="search", id="filter", placeholder="Filter", aria_label="Filter the casts"
-    )
+    box = '<input type="search" id="filter" placeholder="Filter" aria-label="Filter the casts">'
     buttons = [
         tag(
             "button",
-            text(level),
+            f"{count:,} {level}",
             type="button",
             class_=f"loss {level}",
+            title=phrases.MEANINGS[level],
             aria_pressed="true",
             data_loss=level,
         )
-        for level in phrases.levels((*report, *report.losses))
+        for level, count in phrases.levels((*report, *report.losses)).items()
     ]
     count = tag("output", f"{min(rows, most):,} rows", id="count", aria_live="polite")
     note_text = f"The {most:,} worst of {rows:,} rows are here; JSON has all."
@@ -185,6 +162,52 @@ def _drawing(report: CastReport) -> str:
     return draw(report)
 
 
+# -- the table
+
+
+def _casts(report: CastReport, sites: Sequence[CastSite], listing: Listing) -> str:
+    """Return the table of some sites; each row unfolds to what is to be said of its cascade."""
+    cascades = {id(cascade.site): cascade for cascade in report.sites.cascades()}
+    columns = [("", ""), *((x.title, x.key) for x in cells(sites[0], report))]
+    heads = [_head(title, isinstance(key, str)) for title, key in columns]
+    bodies: list[str] = []
+    for site in sites:
+        row, anchor = site.row, listing.anchors[site.row.place]
+        toggle = tag(
+            "button",
+            type="button",
+            class_="toggle",
+            aria_expanded="false",
+            aria_controls=f"{anchor}-more",
+            aria_label=f"details of {phrases.conversion(row)}",
+        )
+        shown = map(_cell, cells(site, report, f"#{listing.line_of(site)}"))
+        what = f"{phrases.what(row)}, {phrases.why(row)}"
+        texts = [("operand", what), *facts(cascades.get(id(site), Cascade(site, [])), report)]
+        more = entries((name.capitalize(), text(value)) for name, value in texts)
+        folded = tag("td", more, colspan=len(columns), class_="whole")
+        parts = [
+            tag("tr", tag("td", toggle), *shown, class_="cast"),
+            tag("tr", folded, class_="more", id=f"{anchor}-more"),
+        ]
+        bodies.append(tag("tbody", *parts, id=anchor, tabindex="-1", data_loss=phrases.level(row)))
+    return tag("table", tag("thead", tag("tr", *heads)), "\n", "\n".join(bodies), id="table")
+
+
+def _head(title: str, is_text: bool) -> str:
+    if not title:
+        return tag("th", tag("span", "details", class_="unseen"), scope="col")
+    button = tag("button", text(title), type="button", title=HINTS.get(title))
+    order = "text" if is_text else "number"
+    return tag("th", button, scope="col", aria_sort="none", data_order=order)
+
+
+def _cell(cell: ReportCell) -> str:
+    if isinstance(cell.key, str):
+        return tag("td", cell.html, data_key=cell.key or None)
+    return tag("td", cell.html, class_="number", data_key=f"{cell.key:.9g}", data_label=cell.title)
+
+
 # -- the source
 
 CONTEXT = 2
@@ -193,126 +216,83 @@ CONTEXT = 2
 WIDTH = 1000
 """The most characters shown of a line."""
 
-LINES = 3000
-"""The most lines with casts shown of a file; lines that the page's rows link to come first."""
-
 
 class Highlight:
     """Uses of casts in one region and by one conversion, which differ only in their layers.
 
-    `sites` are the sites of the uses, and `times` is the number of the uses.
+    `site` is the worst site of the uses, and `times` is the number of the uses.
     """
 
-    def __init__(self, place: SourceRegion) -> None:
-        self.place, self.times = place, 0
-        self.sites: list[CastSite] = []
-
-    @property
-    def site(self) -> CastSite:
-        """The worst site."""
-        return self.sites[0]
-
-    @cached_property
-    def reason(self) -> str:
-        """The tooltip of the worst site."""
-        return reason(self.site)
+    def __init__(self, place: SourceRegion, site: CastSite) -> None:
+        self.place, self.site, self.times = place, site, 0
 
 
 class Listing:
-    """The highlights of a report by file and line; each highlighted line has an HTML anchor."""
+    """The highlights of a report by file and line; each highlighted line has an HTML anchor.
 
-    def __init__(self, report: CastReport) -> None:
-        self.files: dict[str, dict[int, list[Highlight]]] = {}
-        self._further: dict[
-            tuple[str, int], list[Highlight]
-        ] = {}  # multi-line highlights, by further line
-        self._places: dict[int, SourceRegion] = {}
-        self._sources: dict[str, str] = {}
-        self._highlights: dict[tuple[SourceRegion, int], Highlight] = {}
+    `anchors` maps the `place` of a row to the HTML id of its row in the table.
+    """
+
+    def __init__(self, report: CastReport, anchors: Mapping[int, str]) -> None:
+        self.anchors = anchors
+        self._files: dict[str, dict[int, list[Highlight]]] = {}
+        highlights: dict[tuple[SourceRegion, int], Highlight] = {}
         for site in report.sites:
-            for row, *repeated in site.places:
-                place = region(row)
-                self._places.setdefault(site.row.place, place)
-                highlight = self._highlight(place, site)
-                highlight.sites.append(site)
-                highlight.times += 1 + len(repeated)
-        self._numbers = {file: number for number, file in enumerate(sorted(self.files))}
+            for rows in site.places:
+                place = region(rows[0])
+                key = place, id(site.row.conversion)
+                if key not in highlights:
+                    highlights[key] = Highlight(place, site)
+                    lines = self._files.setdefault(place.file, {})
+                    lines.setdefault(place.line, []).append(highlights[key])
+                highlights[key].times += len(rows)
+        self._numbers = {file: number for number, file in enumerate(sorted(self._files))}
 
-    def _highlight(self, place: SourceRegion, site: CastSite) -> Highlight:
-        """Return the highlight of a place for the conversion of a site."""
-        key = place, id(site.row.conversion)
-        highlight = self._highlights.get(key)
-        if highlight is None:
-            highlight = self._highlights[key] = Highlight(place)
-            self.files.setdefault(place.file, {}).setdefault(place.line, []).append(highlight)
-            self._sources.setdefault(place.file, place.source)
-            for line in range(place.line + 1, min(place.end_line, place.line + CONTEXT) + 1):
-                self._further.setdefault((place.file, line), []).append(highlight)
-        return highlight
-
-    def anchor(self, site: CastSite) -> str:
+    def line_of(self, site: CastSite) -> str:
         """Return the HTML id of a site's line."""
-        place = self._places[site.row.place]
-        return self._id(place.file, place.line)
+        place = region(site.row)
+        return f"l{self._numbers[place.file]}-{place.line}"
 
-    def html(self, anchors: Mapping[int, str]) -> str:
-        """Return the HTML of all files; `anchors` maps the `place` of a row to its HTML id."""
-        return "\n".join(self._file(file, anchors) for file in self._numbers)
+    def html(self) -> str:
+        """Return the HTML of all files."""
+        return "\n".join(map(self._file, self._numbers))
 
-    def _id(self, file: str, line: int) -> str:
-        return f"l{self._numbers[file]}-{line}"
-
-    def _file(self, file: str, anchors: Mapping[int, str]) -> str:
-        hit = self.files[file]
-        first = sorted(hit, key=lambda line: (not _has_link(hit[line], anchors), line))
-        numbers = _around(self._sources[file], first[:LINES])
-        lines = "\n".join(self._lines(file, numbers, anchors))
-        more = len(hit.keys() - set(numbers))
-        note = tag("p", f"... and {more:,} more lines with casts", class_="faint") if more else ""
-        title = tag("h3", text(file) if file else "The text of the graph")
-        return tag("article", title, tag("ol", "\n", lines, "\n", class_="lines"), note)
-
-    def _lines(
-        self, file: str, numbers: Sequence[int], anchors: Mapping[int, str]
-    ) -> Iterator[str]:
+    def _file(self, file: str) -> str:
+        by_line = self._files[file]
+        source = next(iter(by_line.values()))[0].place.source
+        lines: list[str] = []
         last = 0
-        for number in numbers:
+        for number in _around(source, [*by_line]):
             if last and number > last + 1:
-                yield tag("li", class_="gap", aria_hidden="true")
+                lines.append(tag("li", class_="gap", aria_hidden="true"))
+            lines.append(self._line(file, source, number, by_line.get(number, [])))
             last = number
-            yield self._line(file, number, anchors)
+        title = tag("h3", text(file) if file else "The text of the graph")
+        return tag("article", title, tag("ol", "\n", "\n".join(lines), "\n", class_="lines"))
 
-    def _line(self, file: str, number: int, anchors: Mapping[int, str]) -> str:
-        own = self.files[file].get(number, [])
-        line = line_at(self._sources[file], number)
-        chips = [_chip(each, anchors) for each in sorted(own, key=lambda each: each.place)]
-        highlights = [*own, *self._further.get((file, number), ())]
+    def _line(self, file: str, source: str, number: int, own: Sequence[Highlight]) -> str:
+        chips = map(self._chip, sorted(own, key=lambda each: each.place))
         return tag(
             "li",
             tag("span", str(number), class_="number"),
-            tag("code", _mark(line, number, highlights)),
-            tag("span", *chips, class_="chips") if chips else "",
-            id=self._id(file, number) if own else None,
+            tag("code", _mark(line_at(source, number), number, own)),
+            tag("span", *chips, class_="chips") if own else "",
+            id=f"l{self._numbers[file]}-{number}" if own else None,
             class_="hit" if own else None,
             tabindex="-1" if own else None,
         )
 
-
-def _has_link(highlights: Sequence[Highlight], anchors: Mapping[int, str]) -> bool:
-    return any(site.row.place in anchors for each in highlights for site in each.sites)
+    def _chip(self, highlight: Highlight) -> str:
+        row = highlight.site.row
+        anchor = self.anchors.get(row.place)
+        href = f"#{anchor}" if anchor else None
+        return chip(row, highlight.times, href=href, title=reason(highlight.site))
 
 
 def _around(source: str, hit: Sequence[int]) -> list[int]:
     """Return the numbers of the lines with casts and of the nonblank context lines."""
     near = {at for line in hit for at in range(line - CONTEXT, line + CONTEXT + 1)}
     return sorted({*hit, *(at for at in near if at > 0 and line_at(source, at).strip())})
-
-
-def _chip(highlight: Highlight, anchors: Mapping[int, str]) -> str:
-    row = highlight.site.row
-    anchor = anchors.get(row.place)
-    href = f"#{anchor}" if anchor else None
-    return chip(row, highlight.times, href=href, title=highlight.reason)
 
 
 def _mark(line: str, number: int, highlights: Sequence[Highlight]) -> str:
@@ -328,9 +308,9 @@ def _mark(line: str, number: int, highlights: Sequence[Highlight]) -> str:
         piece = escape(printable(line[start:end], None, keep="\t"))
         over = [(b - a, each) for (a, b), each in spans.items() if a <= start and end <= b]
         if over:
-            innermost = min(over, key=lambda pair: pair[0])[1]
+            innermost = min(over, key=lambda pair: pair[0])[1].site
             inner = " inner" if len(over) > 1 else ""
-            shade = f"{phrases.level(innermost.site.row)}{inner}"
-            piece = tag("mark", piece, class_=shade, title=innermost.reason)
+            shade = f"{phrases.level(innermost.row)}{inner}"
+            piece = tag("mark", piece, class_=shade, title=reason(innermost))
         parts.append(piece)
     return "".join(parts)

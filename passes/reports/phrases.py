@@ -264,6 +264,11 @@ def conversion(row: CastRow) -> str:
     return f"{row.source} -> {row.target}"
 
 
+def conversion_at(row: CastRow) -> str:
+    """Return the conversion of a row and its place."""
+    return f"{conversion(row)} at {printable(row.location.layered)}"
+
+
 def path(row: CastRow) -> str:
     """Return the path up the lattice in short dtype names: `i16 -> i32 -> f32`."""
     return " -> ".join(dtype.short for dtype in row.path)

@@ -1,21 +1,18 @@
-"""The text writers of cast reports: a table, and details with source lines, colour optional."""
+"""The text writers of cast reports: a table, and details with source lines."""
 
 from __future__ import annotations
 
-import os
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from importlib import import_module
-from importlib.util import find_spec
 from operator import attrgetter
-from typing import TYPE_CHECKING, Literal, TextIO, TypeAlias
+from typing import TYPE_CHECKING
 
 from graphir.decorators import uncollected
-from graphir.drawing.loss_levels import Level
 from graphir.escape import printable
 from graphir.passes.reports import phrases
 from graphir.passes.reports.phrases import line_of, region
-from graphir.passes.reports.terminal import fitted, on_screen, terminal_width, wrapped
+from graphir.passes.reports.terminal import fitted, terminal_width, wrapped
 
 if TYPE_CHECKING:
     from graphir.passes.analysis.casts import CastReport, CastRow
@@ -26,12 +23,6 @@ DETAILS = 20
 
 FOLLOWING = 4
 """The most consequences of a cast that its details list."""
-
-Role: TypeAlias = Level | Literal["", "faint", "strong"]
-"""The role of a piece of text, which determines its colour."""
-
-Line: TypeAlias = Sequence[tuple[str, Role]]
-"""A line as a sequence of (text, role) pieces."""
 
 _HEADER = ("where", "operand", "from", "to", "kind", "rule and path", "loss", "bytes")
 _AUDIT_HEADER = ("changed", "error", "share")
@@ -76,33 +67,27 @@ def terminal_text(report: CastReport) -> str:
 @uncollected
 def report_details(report: CastReport, most: int = DETAILS) -> str:
     """Return the first cast of each cascade: source line, loss, measurements and fix."""
-    return "\n".join("".join(text for text, _ in line) for line in detailed(report, most))
+    return "\n".join(_details(report, most))
 
 
-def detailed(report: CastReport, most: int = DETAILS) -> Iterator[Line]:
-    """Yield the lines of `report_details` as (text, role) pieces."""
-    for line in (*phrases.unseen(report), phrases.headline(report)):
-        yield ((line, "strong"),)
-    for error in report.outputs:
-        yield ((phrases.output(error), ""),)
-    for sentence in report.sentences:
-        yield ((sentence, "strong"),)
+def _details(report: CastReport, most: int) -> Iterator[str]:
+    yield from (*phrases.unseen(report), phrases.headline(report))
+    yield from map(phrases.output, report.outputs)
+    yield from report.sentences
     cascades = report.sites.cascades()
     is_mixed = 0 < report.sites.in_library < len(report.sites)
     for cascade in cascades[:most]:
-        yield ()
+        yield ""
         if is_mixed and cascade.site.row.in_library:
-            yield ((phrases.LIBRARY, "strong"),)
+            yield phrases.LIBRARY
             is_mixed = False
         yield from _detail(cascade, report)
     if len(cascades) > most:
-        yield ()
-        yield ((f"... and {len(cascades) - most} more", "faint"),)
+        yield from ("", f"... and {len(cascades) - most} more")
     if layers := phrases.layers(report):
-        for line in ("", *fitted(layers, None)):
-            yield ((line, ""),)
-    for text_line in ["", *lines] if (lines := phrases.against(report)) else []:
-        yield ((text_line, ""),)
+        yield from ("", *fitted(layers, None))
+    if lines := phrases.against(report):
+        yield from ("", *lines)
 
 
 def _cells(site: CastSite) -> tuple[str, ...]:
@@ -133,46 +118,26 @@ def _audit_cells(site: CastSite) -> tuple[str, str, str]:
     )
 
 
-def _detail(cascade: Cascade, report: CastReport) -> Iterator[Line]:
+def _detail(cascade: Cascade, report: CastReport) -> Iterator[str]:
     row = cascade.site.row
-    worst = phrases.level(row)
-    title = f": {phrases.conversion(row)} {phrases.why(row)}"
-    yield (worst, worst), (title, "strong")
+    yield f"{phrases.level(row)}: {phrases.conversion(row)} {phrases.why(row)}"
     place = region(row)
     margin = " " * len(str(place.line))
-    at = f"{printable(row.location.layered)}, {phrases.what(row)}"
-    yield (f"{margin}--> ", "faint"), (at, "")
+    yield f"{margin}--> {printable(row.location.layered)}, {phrases.what(row)}"
     text = printable(line_of(place))
     if text.strip():
-        yield from _source(row, text, margin)
+        start, end = place.columns(place.line, text)
+        yield f"{margin} |"
+        yield f"{place.line} | {text}"
+        if place.is_known and end > start:
+            yield f"{margin} | {' ' * start}{'^' * (end - start)}"
     for name, value in facts(cascade, report):
-        yield (f"{margin} = {name:10}", "faint"), (value, "")
-
-
-def _source(row: CastRow, text: str, margin: str) -> Iterator[Line]:
-    """Yield the source line of the operand, with carets under the operand."""
-    place = region(row)
-    start, end = place.columns(place.line, text)
-    bar: tuple[str, Role] = (f"{margin} |", "faint")
-    yield (bar,)
-    yield (f"{place.line} |", "faint"), (f" {text}", "")
-    if place.is_known and end > start:
-        yield bar, (f" {' ' * start}{'^' * (end - start)}", phrases.level(row))
+        yield f"{margin} = {name:10}{value}"
 
 
 def facts(cascade: Cascade, report: CastReport) -> Iterator[tuple[str, str]]:
     """Yield the names and texts of what is to be said of a cascade; a name may be empty."""
     site, following = cascade
-    yield from site_facts(site, report)
-    if (cause := site.row.cause) is not None:
-        yield "follows", f"from {phrases.conversion(cause)} at {_place(cause)}"
-    yield from _cascade(following)
-    if fix := site.row.fix:
-        yield "fix", printable(fix)
-
-
-def site_facts(site: CastSite, report: CastReport) -> Iterator[tuple[str, str]]:
-    """Yield the names and texts of what is to be said of a site without its cascade."""
     if site.times > 1:
         yield "times", phrases.uses(site)
     texts = {
@@ -183,47 +148,21 @@ def site_facts(site: CastSite, report: CastReport) -> Iterator[tuple[str, str]]:
         "elsewhere": phrases.elsewhere(site.row),
     }
     yield from ((name, text) for name, text in texts.items() if text)
+    if (cause := site.row.cause) is not None:
+        yield "follows", f"from {phrases.conversion_at(cause)}"
+    yield from _cascade(following)
+    if fix := site.row.fix:
+        yield "fix", printable(fix)
 
 
 def _cascade(rows: Sequence[CastRow]) -> Iterator[tuple[str, str]]:
     """Yield the consequences of a cast, the most damaging first; equal ones share a line."""
-    counts: dict[str, int] = {}
-    for row in sorted(rows, key=attrgetter("damage"), reverse=True):
-        suffix = "" if row.exact else f": {row.loss}"
-        text = f"{phrases.conversion(row)} at {_place(row)}{suffix}"
-        counts[text] = counts.get(text, 0) + 1
-    for text, count in list(counts.items())[:FOLLOWING]:
+    worst_first = sorted(rows, key=attrgetter("damage"), reverse=True)
+    counts = Counter(
+        f"{phrases.conversion_at(row)}{'' if row.exact else f': {row.loss}'}" for row in worst_first
+    )
+    first = list(counts.items())[:FOLLOWING]
+    for text, count in first:
         yield "cascade", f"{text} ({count} times)" if count > 1 else text
-    if len(counts) > FOLLOWING:
-        yield "", f"... and {sum(list(counts.values())[FOLLOWING:])} more follow from it"
-
-
-def _place(row: CastRow) -> str:
-    return printable(row.location.layered)
-
-
-STYLES: dict[Role, str] = {
-    "value": "bold magenta",
-    "range": "bold red",
-    "precision": "bold yellow",
-    "exact": "bold green",
-    "faint": "dim",
-    "strong": "bold",
-    "": "",
-}
-"""The rich style of each role of a piece of text."""
-
-
-def show(report: CastReport, stream: TextIO, most: int = DETAILS) -> None:
-    """Write the detailed report to a stream, in colour if it is a terminal and rich is installed.
-
-    Writes plain text if the environment has NO_COLOR. `most` is the number of detailed cascades.
-    """
-    if not (stream.isatty() and find_spec("rich")) or os.environ.get("NO_COLOR"):
-        stream.write(on_screen(report_details(report, most), stream) + "\n")
-        return
-    # The project's environment lacks rich: a static import would not type-check there.
-    console = import_module("rich.console").Console(file=stream, highlight=False)
-    assemble = import_module("rich.text").Text.assemble
-    for line in detailed(report, most):
-        console.print(assemble(*((text, STYLES[role]) for text, role in line)))
+    if more := len(rows) - sum(count for _, count in first):
+        yield "", f"... and {more} more follow from it"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any, get_args
@@ -15,7 +14,6 @@ from graphir.passes import CastReport, cast_report, draw, lower
 from graphir.passes.analysis.casts import Kind, StepLoss
 from graphir.passes.reports import REPORT_FORMATS
 from graphir.passes.reports.dtypes import DTYPE_FORMATS
-from graphir.passes.reports.text import show
 from graphir.runtime.audit import audit
 from graphir.runtime.cli.arguments import (
     UsageError,
@@ -141,11 +139,8 @@ def _write_report(report: CastReport, args: argparse.Namespace) -> int:
     report = selected(report, args)
     if not report.graph.provenance.file:
         report.graph.describe(file=displayed_path(file_of(args.program)))
-    if name == "details" and not args.output:
-        show(report, sys.stdout)
-    else:
-        fits = name == "text" and not args.output  # the lines of a terminal
-        write_text(str(report) if fits else REPORT_FORMATS[name](report), args)
+    fits = name == "text" and not args.output  # the lines of a terminal
+    write_text(str(report) if fits else REPORT_FORMATS[name](report), args)
     return status(report, args)
 
 

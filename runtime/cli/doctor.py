@@ -34,7 +34,6 @@ Verdict: TypeAlias = Literal["ok", "note", "fails"]
 CORE = ("numpy", "ml_dtypes", "networkx")
 USES = {
     "llvmlite": "machine code",
-    "rich": "colours in a terminal",
     "jax": "from_jax, the JAX target",
     "torch": "from_torch",
     "onnx": "from_onnx, the ONNX target",

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
@@ -15,6 +16,7 @@ from graphir.ops.dims import product
 from graphir.runtime.targets.onnx_.body import OnnxBody, Row
 from graphir.runtime.targets.onnx_.movement import MOVES, reshape, turned, with_shape
 from graphir.runtime.targets.onnx_.values import (
+    COMPARISONS,
     OnnxValue,
     atan2,
     cast_values,
@@ -233,16 +235,6 @@ def _of(function: Callable[..., OnnxValue]) -> Row:
     return lambda body, symbol, args: function(*args, **symbol.attrs)
 
 
-def _logical(kind: str) -> Row:
-    """Return the row of a logical op on bools."""
-
-    def row(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
-        first, *rest = args
-        return first.op(kind, *rest)
-
-    return row
-
-
 def _pow(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
     x, y = args
     if x.dtype.is_float:
@@ -280,28 +272,20 @@ ONNX: Mapping[str, Row] = {
     "floor_divide": _of(floor_divide),
     "fmod": _of(fmod),
     "pow": _pow,
-    "negative": _of(OnnxValue.__neg__),
-    "abs": _of(OnnxValue.__abs__),
+    "negative": _of(operator.neg),
+    "abs": _of(operator.abs),
     "expm1": _of(expm1),
     "log1p": _of(log1p),
     "gelu": _of(lambda x, approximate: x * 0.5 * ((x * math.sqrt(0.5)).op("Erf") + 1.0)),
     "atan2": _of(atan2),
     "nextafter": _of(nextafter),
     "signbit": _of(OnnxValue.negative),
-    "equal": _of(compared("Equal")),
-    "not_equal": _of(lambda x, y: ~compared("Equal")(x, y)),
-    "less": _of(compared("Less")),
-    "less_equal": _of(compared("LessOrEqual")),
-    "greater": _of(compared("Greater")),
-    "greater_equal": _of(compared("GreaterOrEqual")),
-    "logical_and": _logical("And"),
-    "logical_or": _logical("Or"),
-    "logical_xor": _logical("Xor"),
-    "logical_not": _logical("Not"),
-    "bitwise_and": _of(lambda x, y: x & y),
-    "bitwise_or": _of(lambda x, y: x | y),
-    "bitwise_xor": _of(lambda x, y: x ^ y),
-    "bitwise_invert": _of(lambda x: ~x),
+    **{name: _of(compared(kind)) for name, kind in COMPARISONS.items()},
+    "not_equal": _of(operator.ne),
+    **dict.fromkeys(("logical_and", "bitwise_and"), _of(operator.and_)),
+    **dict.fromkeys(("logical_or", "bitwise_or"), _of(operator.or_)),
+    **dict.fromkeys(("logical_xor", "bitwise_xor"), _of(operator.xor)),
+    **dict.fromkeys(("logical_not", "bitwise_invert"), _of(operator.invert)),
     "left_shift": _of(shifted("LEFT")),
     "right_shift": _of(shifted("RIGHT")),
     "cast": _cast,

@@ -3,13 +3,18 @@
 Functions without an op in ONNX are written in terms of its ops, with the meaning of kernels.py.
 """
 
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# (A lambda's operands are values, which its line need not say.)
+
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from graphir import DType
 from graphir.conversions import Step, plain
@@ -27,7 +32,7 @@ def _pattern(number: Any, dtype: DType) -> int:
     return int(np.asarray(number, dtype.storage).view(_BITS[dtype].storage))
 
 
-class OnnxValue:
+class OnnxValue(NDArrayOperatorsMixin):
     """A value by name and dtype; other operands are values of this dtype or Python numbers."""
 
     __slots__ = ("body", "dtype", "name")
@@ -48,71 +53,9 @@ class OnnxValue:
     def _lifted(self, other: Any) -> OnnxValue:
         return other if isinstance(other, OnnxValue) else self.body.number(other, self.dtype)
 
-    def __add__(self, other: Any) -> OnnxValue:
-        return self.op("Add", other)
-
-    __radd__ = __add__
-
-    def __sub__(self, other: Any) -> OnnxValue:
-        return self.op("Sub", other)
-
-    def __rsub__(self, other: Any) -> OnnxValue:
-        return self._lifted(other) - self
-
-    def __mul__(self, other: Any) -> OnnxValue:
-        return self.op("Mul", other)
-
-    __rmul__ = __mul__
-
-    def __truediv__(self, other: Any) -> OnnxValue:
-        return self.op("Div", other)
-
-    def __rtruediv__(self, other: Any) -> OnnxValue:
-        return self._lifted(other) / self
-
-    def __mod__(self, other: Any) -> OnnxValue:
-        """The remainder of integers, of the divisor's sign; of floats C's fmod."""
-        return self.op("Mod", other, fmod=int(self.dtype.is_float))
-
-    def __floordiv__(self, other: int) -> OnnxValue:
-        """The floor of a quotient of sizes; the divisor is positive."""
-        return (self - self % other) / other
-
-    def __neg__(self) -> OnnxValue:
-        return 0 - self if self.dtype.family == "uint" else self.op("Neg")
-
-    def __abs__(self) -> OnnxValue:
-        return self if self.dtype.family in ("bool", "uint") else self.op("Abs")
-
-    def __and__(self, other: Any) -> OnnxValue:
-        return self.op(self._bits("And"), other)
-
-    def __or__(self, other: Any) -> OnnxValue:
-        return self.op(self._bits("Or"), other)
-
-    def __xor__(self, other: Any) -> OnnxValue:
-        return self.op(self._bits("Xor"), other)
-
-    def __rshift__(self, bits: int) -> OnnxValue:
-        return self.op("BitShift", bits, direction="RIGHT")
-
-    def __invert__(self) -> OnnxValue:
-        return self.op(self._bits("Not"))
-
-    def _bits(self, name: str) -> str:
-        return name if self.dtype is DType.bool else f"Bitwise{name}"
-
-    def __lt__(self, other: Any) -> OnnxValue:
-        return self.predicate("Less", other)
-
-    def __le__(self, other: Any) -> OnnxValue:
-        return self.predicate("LessOrEqual", other)
-
-    def __gt__(self, other: Any) -> OnnxValue:
-        return self.predicate("Greater", other)
-
-    def __ge__(self, other: Any) -> OnnxValue:
-        return self.predicate("GreaterOrEqual", other)
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **_: Any) -> OnnxValue:
+        """Add the nodes of an operator, or of a function of NumPy that conversions call."""
+        return _UFUNCS[ufunc.__name__](*map(self._lifted, inputs))
 
     def equal(self, other: Any) -> OnnxValue:
         """Where the two are equal."""
@@ -124,29 +67,16 @@ class OnnxValue:
         Floats are selected by their bits, because onnxruntime's Where turns -0.0 into 0.0.
         """
         dtype = next(branch.dtype for branch in (x, y) if isinstance(branch, OnnxValue))
-        branches = [x, y]
-        if dtype in _BITS:
-            branches = [
-                branch if isinstance(branch, OnnxValue) else _pattern(branch, dtype)
-                for branch in branches
-            ]
-            branches = [
-                branch.bits(_BITS[dtype]) if isinstance(branch, OnnxValue) else branch
-                for branch in branches
-            ]
         bits_dtype = _BITS.get(dtype, dtype)
-        args = [
-            branch if isinstance(branch, OnnxValue) else self.body.number(branch, bits_dtype)
-            for branch in branches
-        ]
-        result = self.body.op("Where", [self, *args], bits_dtype)
+        args = [self]
+        for branch in (x, y):
+            if not isinstance(branch, OnnxValue):
+                bits = _pattern(branch, dtype) if dtype in _BITS else branch
+                args.append(self.body.number(bits, bits_dtype))
+            else:
+                args.append(branch.pattern() if dtype in _BITS else branch)
+        result = self.body.op("Where", args, bits_dtype)
         return result.bits(dtype) if dtype in _BITS else result
-
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, x: OnnxValue, *y: Any) -> OnnxValue:
-        """The functions of NumPy, besides operators, that conversions are made of."""
-        if ufunc is np.absolute:
-            return abs(x)
-        return x.equal(*y) if ufunc is np.equal else ~x.equal(*y)
 
     def __array_function__(self, function: Any, _: Any, args: Any, settings: Any) -> OnnxValue:
         """np.where."""
@@ -194,19 +124,48 @@ def direct(kind: str) -> Function:
     return function
 
 
-def less_of(x: OnnxValue, y: OnnxValue) -> tuple[OnnxValue, OnnxValue]:
-    """Return two values in dtypes that ONNX can compare: bools become integers."""
-    return (x.cast(DType.uint8), y.cast(DType.uint8)) if x.dtype is DType.bool else (x, y)
+def _bitwise(kind: str) -> Function:
+    """Return the function that adds a bitwise op; the logical op for bools."""
+    return lambda x, *others: x.op(kind if x.dtype is DType.bool else f"Bitwise{kind}", *others)
 
 
 def compared(kind: str) -> Function:
-    """Return the function that adds a comparison."""
+    """Return the function that adds a comparison; bools, which ONNX cannot compare, are cast."""
 
     def function(x: OnnxValue, y: OnnxValue) -> OnnxValue:
-        x, y = less_of(x, y)
+        if x.dtype is DType.bool and kind != "Equal":
+            x, y = x.cast(DType.uint8), y.cast(DType.uint8)
         return x.predicate(kind, y)
 
     return function
+
+
+COMPARISONS = {
+    "equal": "Equal",
+    "less": "Less",
+    "less_equal": "LessOrEqual",
+    "greater": "Greater",
+    "greater_equal": "GreaterOrEqual",
+}
+_UFUNCS: Mapping[str, Function] = {
+    "add": direct("Add"),
+    "subtract": direct("Sub"),
+    "multiply": direct("Mul"),
+    "divide": direct("Div"),
+    # of integers with the divisor's sign; of floats C's fmod
+    "remainder": lambda x, y: x.op("Mod", y, fmod=int(x.dtype.is_float)),
+    "floor_divide": lambda x, y: (x - x % y) / y,  # of sizes: the divisor is positive
+    "negative": lambda x: 0 - x if x.dtype.family == "uint" else x.op("Neg"),
+    "absolute": lambda x: x if x.dtype.family in ("bool", "uint") else x.op("Abs"),
+    "bitwise_and": _bitwise("And"),
+    "bitwise_or": _bitwise("Or"),
+    "bitwise_xor": _bitwise("Xor"),
+    "invert": _bitwise("Not"),
+    "right_shift": lambda x, y: x.op("BitShift", y, direction="RIGHT"),
+    **{name: compared(kind) for name, kind in COMPARISONS.items()},
+    "not_equal": lambda x, y: ~x.equal(y),
+}
+"""The functions of NumPy by name, which operators call too."""
 
 
 def greater(x: OnnxValue, y: Any) -> OnnxValue:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -171,7 +172,7 @@ def index_add(x: HloValue, updates: HloValue, indices: HloValue, axis: int | Non
         index_vector_dim=indices.rank,
     )
     places = _places(x, indices, axis)
-    return _scattered(x, updates.broadcast(shape), places, HloValue.__add__, numbers)
+    return _scattered(x, updates.broadcast(shape), places, operator.add, numbers)
 
 
 def _maximum_at(x: HloValue, updates: HloValue, places: HloValue, axis: int) -> HloValue:

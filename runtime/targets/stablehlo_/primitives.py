@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -14,6 +15,7 @@ from graphir.ops.shape_rules import broadcast_shapes
 from graphir.runtime.targets.stablehlo_ import movement
 from graphir.runtime.targets.stablehlo_.movement import axis_moved, picked
 from graphir.runtime.targets.stablehlo_.values import (
+    DIRECTIONS,
     HloValue,
     Sizes,
     cast_values,
@@ -101,7 +103,7 @@ def _integer_power(x: HloValue, y: HloValue) -> HloValue:
     types = [function.type for function in state]
 
     def goes_on(power: HloValue, base: HloValue, left: HloValue) -> HloValue:
-        return left.ne(0).reduce(HloValue.__or__, False, range(left.rank))
+        return left.ne(0).reduce(operator.or_, False, range(left.rank))
 
     def step(power: HloValue, base: HloValue, left: HloValue) -> list[HloValue]:
         power = where((left & 1).eq(1), power * base, power)
@@ -200,10 +202,10 @@ def _keep_axes(result: HloValue, x: HloValue, axis: Sizes, keepdims: bool) -> Hl
     return result.reshape(tuple(1 if i in axis else size for i, size in enumerate(x.shape)))
 
 
-total = reduced(HloValue.__add__, lambda dtype: 0)
-product = reduced(HloValue.__mul__, lambda dtype: 1)
-any_of = reduced(HloValue.__or__, lambda dtype: False)
-all_of = reduced(HloValue.__and__, lambda dtype: True)
+total = reduced(operator.add, lambda dtype: 0)
+product = reduced(operator.mul, lambda dtype: 1)
+any_of = reduced(operator.or_, lambda dtype: False)
+all_of = reduced(operator.and_, lambda dtype: True)
 
 
 def extreme(function: Pair, ends: Callable[[DType], Any]) -> Callable[..., HloValue]:
@@ -411,22 +413,14 @@ _DIRECT = {
     **{name: f"chlo.{name}" for name in ("asinh", "acosh", "atanh")},
     "nextafter": "chlo.next_after",
 }
-_DIRECTIONS = {
-    "equal": "EQ",
-    "not_equal": "NE",
-    "less": "LT",
-    "less_equal": "LE",
-    "greater": "GT",
-    "greater_equal": "GE",
-}
 COMPOSITES = frozenset({"sigmoid", "cbrt"})
 """The composite ops that StableHLO has itself."""
 
 STABLEHLO: Mapping[str, Row] = {
     **{name: _op(theirs) for name, theirs in _DIRECT.items()},
-    **{name: partial(compared, how) for name, how in _DIRECTIONS.items()},
+    **{name: partial(compared, how) for name, how in DIRECTIONS.items()},
     # -- arithmetic
-    "divide": HloValue.__truediv__,
+    "divide": operator.truediv,
     "floor_divide": floor_divide,
     "fmod": fmod,
     "pow": power,
@@ -454,8 +448,8 @@ STABLEHLO: Mapping[str, Row] = {
     "all": all_of,
     "argmax": located("max"),
     "argmin": located("min"),
-    "cumulative_sum": accumulated(HloValue.__add__, 0),
-    "cumulative_prod": accumulated(HloValue.__mul__, 1),
+    "cumulative_sum": accumulated(operator.add, 0),
+    "cumulative_prod": accumulated(operator.mul, 1),
     "sort": sort,
     "argsort": argsort,
     "searchsorted": searchsorted,

@@ -10,6 +10,7 @@ from textwrap import indent
 from typing import Any, TypeAlias, cast
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
 from graphir import DType, Location, Symbol, TensorType
@@ -224,7 +225,7 @@ class HloBody:
         return f"{{\n^bb0({arguments}):\n{inside}\n}}"
 
 
-class HloValue:
+class HloValue(NDArrayOperatorsMixin):
     """A value of the body, by its name and type; operators add elementwise ops to the body.
 
     Operands broadcast as in NumPy. Operands share a dtype, and a Python number takes it.
@@ -285,11 +286,22 @@ class HloValue:
         """Return the bits, reinterpreted as another dtype."""
         return self.bitcast(DType(dtype))
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, x: HloValue, *y: Any) -> HloValue:
-        """Add the op of a NumPy function; graphir.conversions calls such functions."""
-        if ufunc in (np.equal, np.not_equal):
-            return x.compare("EQ" if ufunc is np.equal else "NE", *y)
-        return x.op("abs" if ufunc is np.absolute else ufunc.__name__, *y)
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **_: Any) -> HloValue:
+        """Add the op of an operator, or of a function of NumPy that graphir.conversions calls.
+
+        A quotient is rounded once. XLA divides by a broadcast divisor through the product with its
+        reciprocal, which is 0 for large divisors. A `select` on NaN hides from XLA that the divisor
+        is a broadcast.
+        """
+        name = ufunc.__name__
+        x, *others = inputs
+        if not isinstance(x, HloValue):
+            x = self.number(x, self.shape)
+        if name in DIRECTIONS:
+            return x.compare(DIRECTIONS[name], *others)
+        if name == "divide" and x.dtype.is_float:
+            others = [where(x.ne(x), x, *others)]
+        return x.op(_UFUNCS.get(name, name), *others)
 
     def __array_function__(self, function: Any, _: Any, args: Any, settings: Any) -> HloValue:
         """Add the op of np.where, the one function of NumPy that graphir.conversions dispatches."""
@@ -326,58 +338,6 @@ class HloValue:
         type_, operands = TensorType(self.dtype, shape), [self, self.number(init)]
         return self.body.emit("reduce", operands, type_, region, dimensions=ints(axes))
 
-    def __add__(self, other: Any) -> HloValue:
-        return self.op("add", other)
-
-    def __sub__(self, other: Any) -> HloValue:
-        return self.op("subtract", other)
-
-    def __mul__(self, other: Any) -> HloValue:
-        return self.op("multiply", other)
-
-    def __truediv__(self, other: Any) -> HloValue:
-        """Return the quotient, rounded once.
-
-        XLA divides by a broadcast divisor through the product with its reciprocal, which is 0 for
-        large divisors. A `select` on NaN hides from XLA that the divisor is a broadcast.
-        """
-        if self.dtype.is_float:
-            other = where(self.ne(self), self, other)
-        return self.op("divide", other)
-
-    def __rtruediv__(self, other: Any) -> HloValue:
-        return self.number(other, self.shape).op("divide", self)
-
-    def __neg__(self) -> HloValue:
-        return self.op("negate")
-
-    def __and__(self, other: Any) -> HloValue:
-        return self.op("and", other)
-
-    def __or__(self, other: Any) -> HloValue:
-        return self.op("or", other)
-
-    def __xor__(self, other: Any) -> HloValue:
-        return self.op("xor", other)
-
-    def __rshift__(self, bits: int) -> HloValue:
-        return self.op("shift_right_logical", bits)
-
-    def __invert__(self) -> HloValue:
-        return self.op("not")
-
-    def __lt__(self, other: Any) -> HloValue:
-        return self.compare("LT", other)
-
-    def __le__(self, other: Any) -> HloValue:
-        return self.compare("LE", other)
-
-    def __gt__(self, other: Any) -> HloValue:
-        return self.compare("GT", other)
-
-    def __ge__(self, other: Any) -> HloValue:
-        return self.compare("GE", other)
-
     def eq(self, other: Any) -> HloValue:
         """Whether elements are equal."""
         return self.compare("EQ", other)
@@ -385,6 +345,28 @@ class HloValue:
     def ne(self, other: Any) -> HloValue:
         """Whether elements differ."""
         return self.compare("NE", other)
+
+
+DIRECTIONS = {
+    "equal": "EQ",
+    "not_equal": "NE",
+    "less": "LT",
+    "less_equal": "LE",
+    "greater": "GT",
+    "greater_equal": "GE",
+}
+"""The directions of comparisons."""
+
+_UFUNCS = {
+    "negative": "negate",
+    "absolute": "abs",
+    "bitwise_and": "and",
+    "bitwise_or": "or",
+    "bitwise_xor": "xor",
+    "invert": "not",
+    "right_shift": "shift_right_logical",
+}
+"""The ops of NumPy's functions whose name differs."""
 
 
 def together(like: HloValue, *operands: Any) -> list[HloValue]:

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
-import os
-import pty
-import re
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TextIO
 
 import pytest
 
@@ -22,8 +15,8 @@ from graphir.passes.reports.html import report_html
 from graphir.passes.reports.html_rows import report_fragment
 from graphir.passes.reports.markdown import report_markdown
 from graphir.passes.reports.phrases import region
-from graphir.passes.reports.text import report_details, report_text, show
-from tests.support.reports import REPORTS, Elements, assigned, audited, mixed, program, source_of
+from graphir.passes.reports.text import report_details, report_text
+from tests.support.reports import REPORTS, Elements, assigned, audited, mixed, source_of
 from tests.support.scaling import layers, uses
 from tests.support.tables import every
 
@@ -174,74 +167,6 @@ def test_what_a_run_saw_is_told_where_there_was_one() -> None:
     assert "total: float16, 12 of 1000 differ from wide arithmetic" in details
 
 
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.fixture
-def wide(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "500")
-
-
-def test_what_goes_to_no_terminal_is_plain() -> None:
-    stream = io.StringIO()
-    show(mixed(), stream)
-    assert stream.getvalue() == report_details(mixed()) + "\n"
-
-
-@pytest.mark.usefixtures("wide")
-def test_no_color_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NO_COLOR", "1")
-    stream = Terminal()
-    show(mixed(), stream)
-    assert stream.getvalue() == report_details(mixed()) + "\n"
-
-
-@pytest.mark.usefixtures("wide")
-def test_without_rich_a_terminal_gets_it_plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.setattr("graphir.passes.reports.text.find_spec", lambda name: None)
-    stream = Terminal()
-    show(mixed(), stream)
-    assert stream.getvalue() == report_details(mixed()) + "\n"
-
-
-@contextmanager
-def pseudo_terminal() -> Iterator[tuple[TextIO, Callable[[], str]]]:
-    reader, writer = pty.openpty()
-    stream = os.fdopen(writer, "w", encoding="utf-8")
-
-    def read() -> str:
-        print("END", file=stream, flush=True)
-        found = b""
-        while not found.endswith(b"END\r\n"):
-            found += os.read(reader, 1 << 16)
-        return found.removesuffix(b"END\r\n").decode()
-
-    try:
-        yield stream, read
-    finally:
-        stream.close()
-        os.close(reader)
-
-
-@pytest.mark.usefixtures("wide")
-def test_with_rich_a_terminal_gets_the_same_text_in_colour(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    ansi = pytest.importorskip("rich.ansi", reason="rich is not installed")
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.setenv("TERM", "xterm-256color")
-    report = mixed()
-    with pseudo_terminal() as (stream, read):
-        show(report, stream, most=1)
-        written = read().replace("\r\n", "\n")
-    assert "\x1b[1;31mrange\x1b[0m" in written
-    plain = "\n".join(line.plain for line in ansi.AnsiDecoder().decode(written))
-    assert plain.rstrip("\n") == report_details(report, most=1)
-
-
 # -- Markdown
 
 
@@ -284,15 +209,6 @@ def test_the_page_marks_operands_in_their_lines() -> None:
     assert '">(1 / GAMMA)</mark> * 255' in page
 
 
-def test_an_operand_of_several_lines_is_marked_on_each() -> None:
-    text = "def build(g, x, y):\n    return (\n        x.reshape(\n            -1) * y\n    )\n"
-    graph = Graph("lines")
-    x, y = graph.input("int16", (4,)), graph.input("float16", (4,))
-    graph.output(program(text, "several.py")["build"](graph, x, y))
-    page = report_html(cast_report(graph))
-    assert re.findall(r"<mark[^>]*>([^<]*)</mark>", page) == ["x.reshape(", "-1)"]
-
-
 def test_a_huge_page_is_cut_and_says_so() -> None:
     report = cast_report(layers(1000))
     page = report_html(report, most=100)
@@ -300,18 +216,6 @@ def test_a_huge_page_is_cut_and_says_so() -> None:
     assert f"The 100 worst of {len(report):,} rows are here" in page
     assert 'data-label="Times"' not in page
     assert "&times; 1,000" in report_html(cast_report(uses(1000)))
-
-
-def test_lines_are_left_out_where_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    report = mixed()
-    for most in (1, 2):
-        monkeypatch.setattr("graphir.passes.reports.html.LINES", most)
-        page = Elements(report_html(report, most=most))
-        assert all(link[1:] in page.ids() for link in page.links())
-        shown = sum(one.startswith("l0-") for one in page.ids())
-        lines = {region(row).line for row in report}
-        assert most <= shown < len(lines)
-        assert f"... and {len(lines) - shown} more lines" in " ".join(page.texts)
 
 
 def test_the_page_tells_what_a_run_saw() -> None:

@@ -91,17 +91,8 @@ def test_places_without_lines_are_in_the_file_of_the_program(
     assert uri == "unplaced_of_tests.py"
 
 
-def test_results_and_locations_are_within_the_limits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_results_are_within_the_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    lines = "\n".join(f"y = y + x  # {i}" for i in range(1200))
-    source = SCRIPT.replace("for _ in range(300):\n    y = y + x", lines)
-    Path("long_of_tests.py").write_text(source)
-    text = cli("casts", "long_of_tests.py:g", "--format", "sarif")[1]
-    results = checked_results(text)
-    assert max(len(result.get("relatedLocations", ())) for result in results) == 99
-    assert "omitted" not in json.loads(text)["runs"][0].get("properties", {})
     monkeypatch.setattr(sarif, "MAX_RESULTS", 2)
     Path("short_of_tests.py").write_text(
         SCRIPT.replace("y = y + x", "y = y + x.astype('int16') * 2 - x.astype('int8')")
@@ -110,6 +101,5 @@ def test_results_and_locations_are_within_the_limits(
     text = cli("casts", "short_of_tests.py:g", "--format", "sarif")[1]
     (run,) = json.loads(text)["runs"]
     assert len(checked_results(text)) == 2 < full
-    assert run["properties"]["omitted"] == full - 2
     (note,) = run["invocations"][0]["toolExecutionNotifications"]
     assert note["message"]["text"].startswith(f"{full - 2} further results are left out")
