@@ -36,8 +36,6 @@ from graphir.numpy_api.trace import trace
 from graphir.passes.pipeline import Pass
 from graphir.runtime import Program, interpret
 from graphir.runtime.program import planning
-from graphir.runtime.program.codegen.assembly import Walk
-from graphir.runtime.program.cost_model import scaled
 from graphir.runtime.program.graph_rewrites.axis_orders import in_memory_order, inverse
 from graphir.runtime.program.plans import Plan
 from graphir.runtime.program.region_steps import RegionStep
@@ -46,6 +44,7 @@ from tests.runtime.program.drawn_programs import NUMPY_ERRORS, SPACE, Drawn
 from tests.runtime.program.drawn_statements import BROAD, KINDS, UPDATING
 from tests.support.evaluator import same
 from tests.support.native_runs import step_by_step
+from tests.support.scaled_thresholds import scaled
 
 PATHS: Counter[str] = Counter()
 """The paths that plans took."""
@@ -96,7 +95,6 @@ def _paths(plan: Plan) -> Iterator[str]:
             continue
         yield from ["several blocks"] * (step.blocks > 1) + ["threads"] * (step.threads > 1)
         yield from ["rows"] * bool(step.rows) + ["parts of rows"] * bool(step.trees)
-        yield from ["long region"] * isinstance(step.body.function, Walk)
         for store in step.stores.values():
             whole = store.box.shape == store.shape
             kind = "memory of an operand" if whole else "a slice"

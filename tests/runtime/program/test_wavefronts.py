@@ -14,9 +14,9 @@ import pytest
 from graphir import trace
 from graphir.runtime import Program, interpret
 from graphir.runtime.native import is_installed
-from graphir.runtime.program.cost_model import scaled
 from graphir.runtime.program.wavefronts import WavefrontStep
 from tests.support.evaluator import same
+from tests.support.scaled_thresholds import scaled
 from tests.support.tables import every
 
 NATIVE = ("off", "auto", "now")
