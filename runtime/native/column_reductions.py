@@ -33,7 +33,7 @@ from graphir.runtime.native.region_writer import Kernel
 from graphir.runtime.native.row_reductions import Reduction
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.memory import lookup
-from graphir.runtime.program.rows import ColumnSpace, Fold, finish_columns, neutral
+from graphir.runtime.program.rows import ColumnSpace, finish_columns, neutral
 from graphir.runtime.program.tier import RangeCall, RowKernel, RowOperand
 
 Array: TypeAlias = NDArray[Any]
@@ -78,13 +78,6 @@ class ColumnReduction:
         """Return the tiles that cover the lanes."""
         sizes = [self.reduction.dtype.itemsize]
         return tiles_of(space, threads, sizes, True, engine().processor().features)
-
-    def fold(self, sums: Array, rows: Array) -> None:
-        """Reduce the rows of a matrix into an array of as many elements; both are contiguous.
-
-        The kernel is compiled.
-        """
-        self.job(ColumnSpace(1, *rows.shape), 1).run([rows.ctypes.data, sums.ctypes.data])
 
     def job(self, space: ColumnSpace, threads: int) -> Job:
         """Return the reduction of a contiguous array by the compiled kernel."""
@@ -156,13 +149,6 @@ class ColumnReduction:
 def column_reductions(now: bool, name: str, dtype: DType) -> ColumnReduction:
     """Return the reductions of this process by one op in one dtype."""
     return ColumnReduction(now, name, dtype)
-
-
-def column_fold(symbol: Symbol, space: ColumnSpace) -> Fold | None:
-    """Return the function that reduces the rows of a matrix into an array; None if LLVM fails."""
-    reduction = column_reductions(True, symbol.op.name, symbol.dtype)
-    tile, _ = reduction.tiles(space, 1)
-    return reduction.fold if reduction.compile(tile) else None
 
 
 def columns_together(

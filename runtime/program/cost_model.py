@@ -189,8 +189,8 @@ class CostModel:
     # -- blocks
 
     BATCH: Bytes = 12 << 20
-    """The most bytes of the values between the products of some matrices of a batch:
-    whole_programs, causal_attention."""
+    """The bytes of the values between the products of a batch from which one thread computes a few
+    matrices at a time: whole_programs, tone_curve."""
 
     BATCH_ROWS: Bytes = 1 << 17
     """The most bytes of the values of small matrices that machine code computes before the next:
@@ -272,9 +272,6 @@ class CostModel:
 
     SHARED_RANGE: Nanoseconds = 10_000
     """The same if machine code hands out the ranges: whole_programs, adam_step."""
-
-    BATCH_PART: Nanoseconds = 500_000
-    """The least nanoseconds of work on some matrices of a batch: whole_programs, attention."""
 
     RELEASED_LOCK: Nanoseconds = 10_000
     """Nanoseconds of a kernel call above which it releases the interpreter lock: native, W1,

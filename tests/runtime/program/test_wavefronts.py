@@ -328,17 +328,6 @@ def test_results_go_into_arrays_of_the_caller(native: Any) -> None:
         assert same(program(own, out=own), expected)
 
 
-@every("native", NATIVE)
-def test_progress_counts_the_blocks(native: Any) -> None:
-    (array,) = draws((90, 80))
-    calls: list[Any] = []
-    with scaled(1, **LARGE):
-        program = program_of(heat, array, native=native, threads=2)
-        program.watched(lambda *counts: calls.append(counts), array)
-    assert calls[-1][0] == calls[-1][1]
-    assert sorted(calls) == calls
-
-
 def test_a_call_leaves_no_cycle_that_holds_its_arrays() -> None:
     pytest.importorskip("llvmlite")  # without it no stencils are fused
     (array,) = draws((90, 80))
