@@ -7,7 +7,6 @@ from typing import Any, overload
 from graphir import Graph
 from graphir.hints import ArrayOrNumber
 from graphir.runtime.program import Program
-from graphir.runtime.progress import Watch, watcher
 from graphir.runtime.results import Out, require_outputs
 
 
@@ -17,7 +16,6 @@ def execute(
     /,
     *inputs: ArrayOrNumber,
     out: Out,
-    progress: bool | Watch = False,
     **keywords: ArrayOrNumber,
 ) -> Out: ...
 @overload
@@ -26,7 +24,6 @@ def execute(
     /,
     *inputs: ArrayOrNumber,
     out: None = None,
-    progress: bool | Watch = False,
     **keywords: ArrayOrNumber,
 ) -> Any: ...
 def execute(
@@ -34,7 +31,6 @@ def execute(
     /,
     *inputs: ArrayOrNumber,
     out: Any = None,
-    progress: bool | Watch = False,
     **keywords: ArrayOrNumber,
 ) -> Any:
     """Run a graph on inputs and return its outputs; lowers the graph first if necessary.
@@ -44,17 +40,12 @@ def execute(
     dtype can represent it. Returns an array for one output and a tuple for several. No output
     shares memory with an input or another output.
 
-    `out` is an array, or a tuple of arrays, that receives the results. `progress` is a function
-    that the run calls with the number of finished blocks and of all blocks; True shows a bar on
-    stderr. Pass inputs named `out` or `progress` by position. Raises ExecutionError that names the
-    wrong input and the mismatch.
+    `out` is an array, or a tuple of arrays, that receives the results. Pass an input
+    named `out` by position. Raises ExecutionError that names the wrong input and the mismatch.
     """
     require_outputs(graph)
     program = graph.memo("program")
     if program is None:
         program = Program(graph)
         graph.memo("program", program)
-    watch = watcher(progress, "blocks")
-    if watch is None:
-        return program(*inputs, out=out, **keywords)
-    return program.watched(watch, *inputs, out=out, **keywords)
+    return program(*inputs, out=out, **keywords)

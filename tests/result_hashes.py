@@ -40,7 +40,6 @@ import numpy as np
 from graphir import Graph, GraphirError, trace
 from graphir.passes import lower
 from graphir.runtime import Program, array_api, interpret, jit, record
-from graphir.runtime.program.cost_model import scaled
 from tests.runtime import view_programs
 from tests.runtime.function_programs.arguments import evaluate_arguments
 from tests.runtime.function_programs.drawing import call_program, draw_program
@@ -50,6 +49,7 @@ from tests.runtime.jit import jit_programs
 from tests.runtime.program.drawn_programs import SPACE, Drawn
 from tests.runtime.program.drawn_statements import BROAD, KINDS, UPDATING
 from tests.support.drawn_expressions import MACHINE_DTYPES, Expressions
+from tests.support.scaled_thresholds import scaled
 
 BLOCK = 100
 SETTINGS = {

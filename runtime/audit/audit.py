@@ -1,12 +1,11 @@
 """`audit`: run a graph with every cast measured against a run in wide arithmetic.
 
-An audit is a sequence of passes over one `AuditState` (see PASSES).
+An audit is a sequence of passes over one `AuditState` (see `run_passes`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,17 +17,15 @@ from graphir.ir.literals import native
 from graphir.passes.analysis.casts import CastReport, Measured, OutputError, Unseen
 from graphir.runtime.audit.blame import Blame, Output
 from graphir.runtime.audit.effects import is_same, masked_effect, measure, merge
-from graphir.runtime.audit.library_calls import CallResult, LibraryCall, TracedCall
 from graphir.runtime.audit.losses import LossySteps
-from graphir.runtime.audit.opaque import OpaqueStep, RecordedFacts, Unknown
+from graphir.runtime.audit.opaque import RecordedFacts, Unknown
 from graphir.runtime.audit.regions import Regions
 from graphir.runtime.audit.subject import AuditedProgram, AuditOptions, Subject, subject_of
+from graphir.runtime.audit.unrolling import unrolled
 from graphir.runtime.audit.wide_run import WideRun
 from graphir.runtime.binding import bind
 from graphir.runtime.progress import Count, Watch, watcher
 from graphir.runtime.results import owned, require_outputs
-from graphir.runtime.unrolling import StepBeside, unrolled
-from graphir.semantics.library_calls import NumPyCall
 
 
 def audit(
@@ -58,7 +55,7 @@ def audit(
     float inputs and constants to the dtype (see passes.analysis.retype). The wide run has the
     inputs as they are.
 
-    Control flow is unrolled (see runtime.unrolling): the report has the graphs that ran.
+    Control flow is unrolled (see runtime.audit.unrolling): the report has the graphs that ran.
 
     Dead symbols are not run and have no measurement. `progress` is a function that the audit calls
     with the number of finished and of all symbols; True shows a bar on stderr. Inputs are as for
@@ -75,29 +72,9 @@ def audit(
         return audit_program(AuditedProgram(program, inputs, keywords=keywords), options)
     run = unrolled(program, *bind(program, inputs, keywords))
     arguments = tuple(run.graph.inputs[: run.arguments])
-    facts = RecordedFacts(tuple(map(_opaque_step, run.steps)), arguments=arguments)
+    facts = RecordedFacts(tuple(run.steps), arguments=arguments)
     report = audit_program(AuditedProgram(run.graph, run.arrays, facts), options)
     return report.of_graph(program if as_dtype is None else report.graph, program)
-
-
-def _opaque_step(step: StepBeside) -> OpaqueStep:
-    """Return an opaque step for a choice by a value, or for a call of another library."""
-    what, location, results, operands = step[:4]
-    opaque = OpaqueStep(what, location, "chooses by a value what runs", results, operands)
-    if step.chooses:
-        return replace(opaque, steers=True, exact=True, truth=step.truth)
-    # The graph says what a call casts: see parts_unseen.
-    opaque = replace(opaque, reason="is computed by its library alone", promotes=False)
-    function = step.function
-    call = TracedCall(function) if isinstance(function, NumPyCall) else function
-    call = call if isinstance(call, LibraryCall) else None
-    data_of = None if call is None else call.data_of
-    if call is None or data_of is None or operands is None:
-        is_whole = operands is not None and len(results) == step.parts
-        result = CallResult(call, 0) if call is not None and is_whole else None
-        return replace(opaque, compiled=True, call=result)
-    operands = tuple(operands[i] for i in data_of)
-    return replace(opaque, operands=operands, exact=True, keeps=call.draws)
 
 
 def audit_program(program: AuditedProgram, options: AuditOptions) -> CastReport:
@@ -135,8 +112,10 @@ class AuditState:
 def run_passes(state: AuditState) -> CastReport:
     """Run the passes of an audit, and return its report."""
     with np.errstate(all="ignore"):
-        for run_pass in PASSES:
-            run_pass(state)
+        run_in_step(state)
+        state.losses.find_accumulations()
+        compare_outputs(state)
+        attribute_errors(state)
     state.count.finish()
     subject = state.subject
     results = owned(state.results, subject.arrays)
@@ -162,11 +141,6 @@ def run_in_step(state: AuditState) -> None:
     for item in state.regions.walk(state.wide, visit):
         losses.finish(item)
         count.step(2 * len(item.steps))
-
-
-def count_accumulations(state: AuditState) -> None:
-    """Find the roundings that a loop repeats on its own results."""
-    state.losses.accumulations()
 
 
 def compare_outputs(state: AuditState) -> None:
@@ -201,15 +175,6 @@ def attribute_errors(state: AuditState) -> None:
     runs = Blame(subject, state.wide, measures, state.count, state.regions)
     state.errors = runs.shared(sites, state.outputs, state.errors)
     state.losses.add_roundings(runs.roundings.values())
-
-
-PASSES: Sequence[Callable[[AuditState], None]] = (
-    run_in_step,
-    count_accumulations,
-    compare_outputs,
-    attribute_errors,
-)
-"""The passes of an audit, in order."""
 
 
 def _contiguous(value: Any) -> NDArray[Any]:

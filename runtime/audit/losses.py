@@ -6,7 +6,7 @@ the roundings of a reduction. A cancellation loses nothing locally: its differen
 errors of its operands are most of the result. So the result is compared with the wide run's.
 
 A step counts as one kind of loss. The roundings of a single step are no loss; those of a step that
-a loop repeats on its own results are an accumulation (see `accumulations`).
+a loop repeats on its own results are an accumulation (see `find_accumulations`).
 
 A first pass over the blocks of a step asks cheap questions, from the extents of its values: most
 steps surely have plain roundings alone. A second pass examines the others.
@@ -288,7 +288,7 @@ class LossySteps:
         elif symbol.op in _SUMS and not target.is_integer:
             self._repeated[id(symbol.source), symbol.op].append(symbol)
 
-    def accumulations(self) -> None:
+    def find_accumulations(self) -> None:
         """Count the roundings of repeated steps, the last of which depends on the first.
 
         Steps that were not finished one by one run again.

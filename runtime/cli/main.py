@@ -147,7 +147,7 @@ def _lower(args: argparse.Namespace) -> None:
 def _run(args: argparse.Namespace) -> None:
     output_format(args, ("arrays",), "arrays")
     graph, values = load_run(args)
-    outputs = execute(graph, *values, progress=args.watch)
+    outputs = execute(graph, *values)
     arrays: Sequence[Any] = (outputs,) if len(graph.outputs) == 1 else outputs
     if args.output:
         for line in write_outputs(args.output, arrays):

@@ -33,7 +33,7 @@ from graphir.runtime.native.region_writer import Kernel
 from graphir.runtime.native.row_reductions import Reduction
 from graphir.runtime.program.cost_model import COST, LINE
 from graphir.runtime.program.memory import lookup
-from graphir.runtime.program.rows import ColumnSpace, Fold, finish_columns, neutral
+from graphir.runtime.program.rows import ColumnSpace, finish_columns, neutral
 from graphir.runtime.program.tier import RowKernel, RowOperand
 
 Array: TypeAlias = NDArray[Any]
@@ -68,15 +68,6 @@ class ColumnReduction(PaidKernels[ColumnTile, Any]):
         """Return the tiles that cover the lanes."""
         sizes = [self.reduction.dtype.itemsize]
         return tiles_of(space, threads, sizes, True, engine().processor().features)
-
-    def fold(self, sums: Array, rows: Array) -> None:
-        """Reduce the rows of a matrix into an array of as many elements; both are contiguous.
-
-        The kernel is compiled.
-        """
-        job = self.job(ColumnSpace(1, *rows.shape), 1, True)
-        assert job
-        job.run([rows.ctypes.data, sums.ctypes.data])
 
     def job(self, space: ColumnSpace, threads: int, now: bool) -> Job | None:
         """Return the reduction of a contiguous array on at most some threads.
@@ -120,13 +111,6 @@ def reduced(
     job.run([x.ctypes.data, result.ctypes.data])
     finish_columns(symbol, space, result)
     return result
-
-
-def column_fold(symbol: Symbol, space: ColumnSpace) -> Fold | None:
-    """Return the function that reduces the rows of a matrix into an array; None if LLVM fails."""
-    reduction = column_reductions(symbol.op.name, symbol.dtype)
-    tile, _ = reduction.tiles(space, 1)
-    return reduction.fold if reduction.compile(tile) else None
 
 
 def columns_together(

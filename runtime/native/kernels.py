@@ -17,7 +17,7 @@ from graphir import Symbol
 from graphir.decorators import lazy
 from graphir.runtime.native.abi.entry import ArraySpec, EntryCall
 from graphir.runtime.native.background import LOCK, submit
-from graphir.runtime.native.column_reductions import column_fold, columns_together
+from graphir.runtime.native.column_reductions import columns_together
 from graphir.runtime.native.column_tiles import (
     ColumnKinds,
     ColumnWriter,
@@ -293,14 +293,6 @@ class Kernels:
             return None
         kernel, size = matrices_kernel(product)
         return PlacedKernel(kernel, [0] * len(cells), cells, (), size)
-
-    def column_fold(self, symbol: Symbol, space: ColumnSpace) -> Callable[..., None] | None:
-        """Return the function that reduces the rows of a matrix into an array, row by row.
-
-        The function takes the array and the matrix. `symbol` is the reduction. The answer is None
-        if the region has no machine code yet.
-        """
-        return column_fold(symbol, space) if self.pays else None
 
     def columns(
         self,

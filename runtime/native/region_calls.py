@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from graphir.runtime.native.kernels import Kernels
     from graphir.runtime.program.region_steps import Partition, Work
     from graphir.runtime.program.rows import RowConsumer
-    from graphir.runtime.program.steps import PlanRun, ScalarStep
+    from graphir.runtime.program.steps import ScalarStep
 
     AnyStep: TypeAlias = RegionStep | ScalarStep
 
@@ -51,14 +51,14 @@ class KernelCall:
         """Whether one call of `work` computes all ranges, on threads of machine code."""
         return self.threads > 0
 
-    def cut(self, run: PlanRun, threads: int) -> Partition:
+    def cut(self, threads: int) -> Partition:
         """Return the ranges of elements, and the summation trees of long rows.
 
-        If the caller wants progress, or NumPy computes some rows, the ranges are the step's blocks.
-        Else machine code hands them out, if there are several threads.
+        If NumPy computes some rows, the ranges are the step's blocks. Else machine code hands them
+        out, if there are several threads.
         """
         step = self.step
-        if run.progress or not all(is_reduced(rows.symbol) for rows in step.rows):
+        if not all(is_reduced(rows.symbol) for rows in step.rows):
             return step.ranges, step.trees
         self.threads = threads if threads > 1 else 0
         return self.kernels.cut(step, threads)

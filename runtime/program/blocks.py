@@ -246,28 +246,24 @@ def share(
     threads: int,
     workspace: Workspace,
     free: list[Workspace],
-    progress: Callable[[int], None] | None = None,
 ) -> None:
     """Run `work` on the numbers below `count`, in this thread and in up to `threads` - 1 helpers.
 
     This thread uses `workspace`; each helper takes one from `free`. Each thread repeatedly takes
     the next number. An exception in a thread stops the other threads; `share` raises it once all of
-    them are done. This thread calls `progress` with the count of numbers taken so far, except with
-    `count` itself.
+    them are done.
     """
-    if min(threads, count) <= 1 and progress is None:
+    if min(threads, count) <= 1:
         work(workspace, iter(range(count)))
         return
     left = itertools.count()
     errors: list[BaseException] = []
 
-    def numbers(tell: Callable[[int], None] | None = None) -> Iterator[int]:
+    def numbers() -> Iterator[int]:
         for i in left:
             if i >= count or errors:
                 return
             yield i
-            if tell and i + 1 < count:
-                tell(i + 1)
 
     def helper() -> None:
         other = take(free)
@@ -280,7 +276,7 @@ def share(
 
     helpers = _Helpers(helper, min(threads, count) - 1)
     try:
-        work(workspace, numbers(progress))
+        work(workspace, numbers())
     except BaseException as error:
         errors.insert(0, error)
     finally:

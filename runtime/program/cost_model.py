@@ -1,9 +1,8 @@
 """The thresholds of the planner and of machine code, each with its unit and its benchmark.
 
 Modules read a threshold where they use it, as `COST.CACHE`, and keep no copy of it from their
-import: `scaled` then changes all thresholds at once. A threshold of size is a number of elements,
-bytes, terms or nanoseconds. With `scaled(512)` a rewrite that starts at 4,096 elements starts at 8,
-so drawn programs reach every path at small sizes.
+import: tests can then change all thresholds at once. A threshold of size is a number of elements,
+bytes, terms or nanoseconds.
 
 A benchmark is a module of tests/benchmarks, followed by its workloads (W1 to W10) and, as a
 number, the elements of a workload. Change a figure only together with a run of its benchmark that
@@ -12,8 +11,6 @@ interleaves the old and the new figure.
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
 from typing import Final, TypeAlias
 
 # -- facts of machine code, of the processor and of the disk, which no path starts or ends at
@@ -186,8 +183,8 @@ class CostModel:
     # -- blocks
 
     BATCH: Bytes = 12 << 20
-    """The most bytes of the values between the products of some matrices of a batch:
-    whole_programs, causal_attention."""
+    """The bytes of the values between the products of a batch from which one thread computes a few
+    matrices at a time: whole_programs, tone_curve."""
 
     BATCH_ROWS: Bytes = 1 << 17
     """The most bytes of the values of small matrices that machine code computes before the next:
@@ -267,9 +264,6 @@ class CostModel:
     SHARED_RANGE: Nanoseconds = 10_000
     """The same if machine code hands out the ranges: whole_programs, adam_step."""
 
-    BATCH_PART: Nanoseconds = 500_000
-    """The least nanoseconds of work on some matrices of a batch: whole_programs, attention."""
-
     RELEASED_LOCK: Nanoseconds = 10_000
     """Nanoseconds of a kernel call above which it releases the interpreter lock: native, W1,
     100."""
@@ -327,10 +321,6 @@ class CostModel:
 
     LOOP_LOOK: Count = 256
     """Iterations of a loop in Python between two looks for machine code: control_flow."""
-
-    WRITTEN_SYMBOLS: Count = 400
-    """The most symbols of a region that becomes Python source; to compile a line takes as long as
-    to run it 50 times: compile, the plan."""
 
     IMPORT_COST: Nanoseconds = 2e6
     """Nanoseconds in NumPy after which a program imports the modules that write machine code; in a
@@ -445,8 +435,8 @@ class CostModel:
     """The most needs for which a workspace keeps views of its scratch memory: execution, W10."""
 
     KEPT_WALKS: Count = 8
-    """The most lanes, or sizes of blocks, for which a long region keeps its bound calls: compile,
-    the plan."""
+    """The most layouts of operands for which a fused step keeps its machine code: compile, the
+    plan."""
 
     KEPT_PLANS: Count = 64
     """The most sets of input shapes for which a program keeps a plan: execution, W1, all sizes."""
@@ -459,38 +449,6 @@ class CostModel:
     """The most candidate solutions that NumPy tries in order to decide whether two strided arrays
     share an element: execution, --outputs out=."""
 
-    def __setattr__(self, name: str, value: object) -> None:
-        if name not in CostModel.__annotations__:
-            raise AttributeError(f"there is no threshold {name}")
-        super().__setattr__(name, value)
-
 
 COST = CostModel()
 """The thresholds in use."""
-
-_SIZES = ("Elements", "Bytes", "Terms", "Nanoseconds")
-"""The units of thresholds of size."""
-
-_LEAST = {"NATIVE_BLOCK": NATIVE_BLOCK_LEAST}
-"""The least values of thresholds that are more than 1."""
-
-
-@contextmanager
-def scaled(sizes: int, counts: int = 1, **others: float) -> Generator[None]:
-    """Divide all thresholds of size by `sizes`, and all counts by `counts`, inside of a block.
-
-    The result is 1 at least. `others` are further values by name. All threads see the change.
-    """
-    divisors = {**dict.fromkeys(_SIZES, sizes), "Count": counts, "Rate": 1}
-    before = vars(COST).copy()
-    try:
-        for name, unit in CostModel.__annotations__.items():
-            if (divisor := divisors[unit]) != 1:
-                value = getattr(CostModel, name) // divisor
-                setattr(COST, name, max(_LEAST.get(name, 1), value))
-        for name, value in others.items():
-            setattr(COST, name, value)
-        yield
-    finally:
-        vars(COST).clear()
-        vars(COST).update(before)

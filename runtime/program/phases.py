@@ -9,8 +9,8 @@ no other step reads has scratch memory for these rows alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import accumulate, groupby
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import accumulate
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -42,16 +42,12 @@ from graphir.semantics.evaluation import contiguous
 
 if TYPE_CHECKING:
     from graphir.runtime.native.drivers.jobs import Job
-    from graphir.runtime.native.drivers.row_phases import PlacedKernel
 
 Array: TypeAlias = NDArray[Any]
 Buffers: TypeAlias = dict[int, Array]
 """The scratch memory of the values that the phases alone read, by cell."""
 
 Member = TypeVar("Member", bound=RegionStep | CallStep)
-
-Phase: TypeAlias = Callable[[Workspace, int, int], None]
-"""A phase of one thread, as a function of a range of rows."""
 
 
 class Space(NamedTuple):
@@ -183,77 +179,35 @@ class PhasesStep(FusedStep[RegionStep]):
     # -- running
 
     def run(self, run: PlanRun) -> None:
-        """Run all phases on each block of rows, each by machine code or by NumPy."""
+        """Run all phases on each block of rows, all by machine code or all by NumPy."""
         start = perf_counter_ns()
         for cell in self.results:
             run.values[cell] = run.empty(cell, *self.writes[cell])
-        if run.progress is None and self._share(run):
+        if self._share(run):
             return
-        kernels = self._kernels(run)
-        native, count, threads = all(kernels), self.space.rows, self.threads
-        block_rows = self.native_block_rows if native else self.block_rows
-        if native:
-            threads = native_threads_of(self.members)
-        ranges = -(-count // (COST.RANGES_PER_THREAD * threads))
-        blocks = Uniform(count, max(block_rows, ranges) if native else block_rows)
+        blocks = Uniform(self.space.rows, self.block_rows)
 
         def work(workspace: Workspace, numbers: Iterator[int]) -> None:
             buffers: Buffers = {
-                cell: np.empty(block_rows * self.row(cell), dtype)
+                cell: np.empty(self.block_rows * self.row(cell), dtype)
                 for cell, (_, dtype) in self.writes.items()
                 if run.values[cell] is None
             }
-            phases = [*self._phases(kernels, run, buffers, block_rows)]
+            phases = [_NumpyPhase(self, k, run, buffers) for k in range(len(self.members))]
             for i in numbers:
                 for phase in phases:
                     phase(workspace, *blocks[i])
 
-        def report_blocks(number: int) -> None:
-            run.tell(number * self.blocks // len(blocks))
-
-        tell = report_blocks if run.progress else None
-        share(len(blocks), work, threads, run.workspace, run.memory.free, tell)
+        share(len(blocks), work, self.threads, run.workspace, run.memory.free)
         took = perf_counter_ns() - start
-        # A small phase in NumPy slows the others down, so the phases without code share all time.
-        both = zip(self.members, kernels, strict=True)
-        waiting = [member for member, kernel in both if member.native and not kernel]
-        for member in waiting:
-            member.native.charge(took / len(waiting))
+        # The phases become machine code at once, so those that wait for code share all time.
+        waiting = [x.native for x in self.members if x.native and not x.native.pays]
+        for native in waiting:
+            native.charge(took / len(waiting))
 
     def row(self, cell: int) -> int:
         """Return the number of elements of a result for each row."""
         return math.prod(self.writes[cell][0]) // self.space.rows
-
-    def _phases(
-        self, kernels: Sequence[Any], run: PlanRun, buffers: Buffers, block_rows: int
-    ) -> Iterator[Phase]:
-        """Yield the phases of one thread; kernels in a row are one phase."""
-        numbers = range(len(kernels))
-        for is_native, group in groupby(numbers, lambda number: kernels[number] is not None):
-            if not is_native:
-                for number in group:
-                    yield _NumpyPhase(self, number, run, buffers)
-                continue
-            cells = [*buffers]
-            both = [self._filled(kernels[number], run, cells) for number in group]
-            addresses = [buffer.ctypes.data for buffer in buffers.values()]
-            compute = self.members[0].native.together(both, block_rows).placed(addresses)
-            yield lambda _, first, end, compute=compute: compute(first, end)
-
-    def _filled(self, kernel: PlacedKernel, run: PlanRun, inner: Sequence[int]) -> RowKernel:
-        """Return a kernel with its outer addresses; `inner` are the cells of scratch memory."""
-        record = [*kernel.record]
-        operands: list[RowOperand] = []
-        for place, cell in enumerate(kernel.cells):
-            cell = self.aliases.get(cell, cell)
-            if cell in inner:
-                row = self.row(cell) * self.writes[cell][1].itemsize
-                operands.append(RowOperand(place, inner.index(cell), 0, row))
-            else:
-                inputs = kernel.arrays[place : place + 1] or [run.values[cell]]
-                record[place] = inputs[0].ctypes.data
-        rows = self.space.rows
-        return RowKernel(kernel, record, operands, kernel.size // rows, rows)
 
     def _share(self, run: PlanRun) -> bool:
         """Run all phases in machine code without Python; return whether all have machine code."""
@@ -294,15 +248,6 @@ class PhasesStep(FusedStep[RegionStep]):
         cell = self.aliases.get(cell, cell)
         row = self.row(cell) * self.writes[cell][1].itemsize if cell in self._inner else 0
         return RowOperand(place, self._keys.index(cell), 0, row)
-
-    def _kernels(self, run: PlanRun) -> list[PlacedKernel | None]:
-        """Return the kernels of the regions, or None for those that have none yet."""
-        is_any_native = any(member.native for member in self.members)
-        values = self._layouts(run.values) if is_any_native else []
-        return [
-            member.native.placed(member, values) if member.native else None
-            for member in self.members
-        ]
 
     def _layouts(self, cells: Sequence[Any]) -> list[Any]:
         """Return the cells with an array of the right layout, but no memory, for inner values."""

@@ -26,7 +26,7 @@ from graphir.runtime.program.control import ControlStep
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.cutting import Call, Region
 from graphir.runtime.program.phases import PhasesStep
-from graphir.runtime.program.planning import PlanDraft
+from graphir.runtime.program.planning import rewrite_steps
 from graphir.runtime.program.region_steps import RegionStep
 from graphir.runtime.program.rewrites.fusion import AnyStep
 from graphir.runtime.program.schedule import Schedule
@@ -70,9 +70,7 @@ class Plan:
         self.checked: tuple[Any, ...] = ()
         ends = zip(schedule.entry[:carries], schedule.exit, self.inputs, strict=False)
         arrays = [(source, target) for source, target, shape in ends if shape]
-        draft = PlanDraft(steps, program, arrays).rewrite()
-        self.bound, self.fused = draft.steps, draft.fused
-        self.donated, self.origins = draft.donated, draft.origins
+        self.bound, self.fused, self.donated, self.origins = rewrite_steps(steps, program, arrays)
         self.empty = program.memory.recycler.empty
         self.native: Callable[..., Any] | None = None
         self.tier_up = TierUpState()
@@ -241,12 +239,11 @@ class LateRuns:
         workspace: Workspace,
         inputs: Sequence[Any],
         sizes: Mapping[str, int],
-        progress: Callable[[int, int], None] | None = None,
     ) -> Sequence[Any]:
         """Return the outputs for inputs as arrays, which bind some sizes."""
         program, inputs = self._program, list(map(np.asarray, inputs))
         key = tuple([(x.dtype, x.shape) for x in inputs]), frozenset(sizes.items())
-        plan = None if progress else self._plans.get(key)
+        plan = self._plans.get(key)
         if plan is not None:
             try:
                 return program.outputs_by(plan, workspace, inputs)
@@ -256,14 +253,12 @@ class LateRuns:
         run = PlanRun(values, workspace, program.memory, {})
         for number, part in enumerate(program.steps):
             self._step(number, part, sizes).run(run)
-            if progress:
-                progress(number + 1, len(program.steps))
         outputs = tuple([values[cell] for cell in program.schedule.exit])
         shapes = [shape_of(symbol, sizes) for symbol in program.lowered.outputs]
         require_declared(
             outputs, [program.schedule.storages[cell] for cell in program.schedule.exit], shapes
         )
-        if self._sizes.get(key) == sizes and not progress:
+        if self._sizes.get(key) == sizes:
             _limit(self._plans, COST.KEPT_PLANS)
             self._plans[key] = program.plan(sizes)
         _limit(self._sizes, COST.KEPT_PLANS)

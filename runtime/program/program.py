@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextvars import copy_context
 from functools import partial
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -40,7 +39,7 @@ from graphir.runtime.program.memory import (
 from graphir.runtime.program.planning import plan_for_native, plan_for_numpy
 from graphir.runtime.program.plans import LateRuns, Plan, Step
 from graphir.runtime.program.region_steps import RegionStep
-from graphir.runtime.program.report import MachineCode, Profile, explain, machine_code, profile
+from graphir.runtime.program.report import MachineCode, explain, machine_code
 from graphir.runtime.program.schedule import RegionCodes, Schedule, signature
 from graphir.runtime.program.steps import CallStep, PlanRun, ScalarStep, shape_of
 from graphir.runtime.program.tier import Mode, tier
@@ -50,8 +49,6 @@ from graphir.runtime.results import Out, owned, require_outputs
 if TYPE_CHECKING:
     from graphir.runtime.native.kernels import Kernels
     from graphir.runtime.native.scalar_loops.scalar_loop import ScalarLoop
-
-Progress: TypeAlias = Callable[[int, int], None]
 
 
 class Program:
@@ -131,7 +128,7 @@ class Program:
                 return outputs
         workspace = take(self.memory.free)
         try:
-            return workspace.run(self._run, workspace, inputs, keywords, out, None)
+            return workspace.run(self._run, workspace, inputs, keywords, out)
         finally:
             self.memory.free.append(workspace)
 
@@ -158,17 +155,6 @@ class Program:
         recent.left -= 1
         return outputs[0] if self._single else outputs
 
-    def watched(self, progress: Progress, *inputs: Any, out: Any = None, **keywords: Any) -> Any:
-        """Return the outputs as a call does, and report progress.
-
-        The program calls `progress(done, total)` with the number of finished blocks and the number
-        of all blocks, in the context of the caller.
-        """
-        workspace = Workspace()
-        outside = copy_context()
-        tell = partial(outside.run, progress)
-        return workspace.run(self._run, workspace, inputs, keywords, out, tell)
-
     def _run(self, *settings: Any) -> Any:
         """Run as `_outputs` does; any MemoryError is an ExecutionError too."""
         try:
@@ -182,12 +168,11 @@ class Program:
         inputs: Sequence[Any],
         keywords: Mapping[str, Any],
         out: Any,
-        progress: Progress | None,
     ) -> Any:
         dtypes = [symbol.dtype for symbol in self.lowered.outputs]
         if self.late_runs:
             bound, sizes = bind(self.graph, inputs, keywords)
-            outputs = self.late_runs.outputs(workspace, self.schedule.load(bound), sizes, progress)
+            outputs = self.late_runs.outputs(workspace, self.schedule.load(bound), sizes)
             shapes = [x.shape for x in outputs]
             arrays = [] if out is None else check_outputs(out, dtypes, shapes)
             return self._results(owned(outputs, bound), arrays, out)
@@ -195,14 +180,14 @@ class Program:
         arrays = [] if out is None else check_outputs(out, dtypes, plan.shapes)
         # Large results go into `out` at once, if the plan runs step by step.
         is_large, owns_outputs = bool(arrays) and plan.is_large, self.schedule.owns_outputs
-        outputs = None if progress or is_large else self._at_once(plan, workspace, inputs)
+        outputs = None if is_large else self._at_once(plan, workspace, inputs)
         if outputs is None:
             targets = {
                 cell: np.asarray(array)
                 for cell, array in zip(self.schedule.exit, arrays, strict=False)
                 if owns_outputs and writable_at_once(array, inputs)
             }
-            outputs = self._stepwise(plan, workspace, inputs, targets, progress)
+            outputs = self._stepwise(plan, workspace, inputs, targets)
         outputs = outputs if owns_outputs else owned(outputs, inputs)
         return self._results(outputs, arrays, out)
 
@@ -270,14 +255,14 @@ class Program:
         """
         outputs = self._at_once(plan, workspace, values)
         if outputs is None:
-            arrays = self._stepwise(plan, workspace, list(map(np.asarray, values)), {}, None)
+            arrays = self._stepwise(plan, workspace, list(map(np.asarray, values)), {})
             outputs = tuple([x if x.ndim else x[()] for x in arrays])
         return outputs
 
     def outputs_by(self, plan: Plan, workspace: Workspace, inputs: Sequence[Any]) -> Sequence[Any]:
         """Return the outputs of a plan for inputs that are arrays of its types."""
         outputs = self._at_once(plan, workspace, inputs)
-        return self._stepwise(plan, workspace, inputs, {}, None) if outputs is None else outputs
+        return self._stepwise(plan, workspace, inputs, {}) if outputs is None else outputs
 
     def _stepwise(
         self,
@@ -285,15 +270,12 @@ class Program:
         workspace: Workspace,
         inputs: Sequence[Any],
         targets: Mapping[int, Any],
-        progress: Progress | None,
     ) -> tuple[Any, ...]:
         values = self.schedule.values(inputs, len(plan.origins))
-        run = PlanRun(values, workspace, self.memory, targets, progress, plan.blocks)
+        run = PlanRun(values, workspace, self.memory, targets)
         start = perf_counter_ns()
         for step, dead in zip(plan.steps, plan.dead, strict=True):
             step.run(run)
-            run.blocks_done += step.blocks
-            run.tell(0)
             for cell in dead:
                 values[cell] = None
         plan.count_stepwise(perf_counter_ns() - start)
@@ -348,19 +330,6 @@ class Program:
         """The plans of the latest calls."""
         return list(dict.fromkeys([plan for plan, _ in self._plans.values()]))
 
-    def plan_for(self, *inputs: ArrayOrNumber, **keywords: ArrayOrNumber) -> Plan:
-        """Return the plan of calls with inputs of these types and shapes; make it if necessary.
-
-        The plan has the steps as they run, and says which machine code has replaced them. Raises
-        ExecutionError for unfit inputs, and for a program whose calls bind sizes: it plans while it
-        runs.
-        """
-        if self.late_runs:
-            raise ExecutionError(
-                f"{self!r} has no plan for inputs", fix="call it: its sizes follow from values"
-            )
-        return self._plan_for(*bind(self.graph, inputs, keywords))
-
     def _plan_for(self, arrays: Sequence[Any], sizes: Mapping[str, int]) -> Plan:
         """Return the plan for bound arrays; plan anew unless a plan for their types exists.
 
@@ -380,17 +349,15 @@ class Program:
         """Return a new plan; `inner` and `carries` are those of `Plan`."""
         return Plan(list(self.bound(sizes)), sizes, self, inner, carries)
 
-    def bound(self, sizes: Mapping[str, int], threads: int | None = None) -> Iterator[Step]:
+    def bound(self, sizes: Mapping[str, int]) -> Iterator[Step]:
         """Yield the steps with their symbolic dims bound to sizes, and to those of calls before."""
         sizes = dict(sizes)
         for number, step in enumerate(self.steps):
-            yield self.bind_step(number, step, sizes, threads)
+            yield self.bind_step(number, step, sizes)
 
-    def bind_step(
-        self, number: int, step: Region | Call, sizes: dict[str, int], threads: int | None = None
-    ) -> Step:
+    def bind_step(self, number: int, step: Region | Call, sizes: dict[str, int]) -> Step:
         """Return a step bound to sizes; a call adds those that its results bind."""
-        threads, cells = threads or self.threads, self.schedule.cells
+        threads, cells = self.threads, self.schedule.cells
         if isinstance(step, Call):
             if step.symbol.op.kind != "control":
                 return CallStep(step.symbol, cells, sizes, self.native, threads)
@@ -453,10 +420,6 @@ class Program:
         is not a region, or has no machine code.
         """
         return machine_code(self, step, inputs, keywords)
-
-    def profile(self, *inputs: Any, **keywords: Any) -> Profile:
-        """Profile one call on one thread, by step and op; the times include the clock's cost."""
-        return profile(self, *bind(self.graph, inputs, keywords))
 
     def __reduce__(self) -> tuple[type[Program], tuple[Any, ...]]:
         return Program, (self.graph, *self._options)

@@ -221,24 +221,11 @@ class RegionStep(PlanStep):
         """Return the region with an iteration space of another shape, and operands to match."""
         symbols = (*self.body.inputs, *self.body.outs)
         shapes = {symbol.index: shape for symbol in symbols if symbol.rank}
-        step = self.resized(shape, shapes, self.most_threads, cells)
+        space, memory = (self.region, self.assemble, shape), (cells, self.sizes)
+        options = self.most_threads, self._block_given, self.native, shapes
+        step = RegionStep(*space, *memory, *options)
         step.is_reshaped = True
         return step
-
-    def resized(
-        self,
-        shape: tuple[int, ...],
-        shapes: Mapping[int, tuple[int, ...]],
-        threads: int,
-        cells: Mapping[int, int] | None = None,
-    ) -> RegionStep:
-        """Return the region with another shape, on at most `threads` threads.
-
-        `shapes` are the new shapes of its operands and of the results of its row-wise symbols, by
-        the index of the symbol. `cells` are the new cells, if they differ.
-        """
-        space, memory = (self.region, self.assemble, shape), (cells or self.cells, self.sizes)
-        return RegionStep(*space, *memory, threads, self._block_given, self.native, shapes)
 
     def operand_shape(self, symbol: Symbol) -> tuple[int, ...]:
         """Return the shape of an operand or a result."""
@@ -297,19 +284,13 @@ class RegionStep(PlanStep):
             run.values[store.target] = store.array(source, run.memory.recycler.empty)
         outs = [self._out(run, index, bool(native)) for index in range(len(self.writes))]
         threads = self.native.threads(self) if native else self.threads
-        partition = native.cut(run, threads) if native else (self.ranges, self.trees)
+        partition = native.cut(threads) if native else (self.ranges, self.trees)
         consumers = [self._consumer(rows, run, partition) for rows in self.rows]
         work = (
             native.work(outs, partition, consumers) if native else self._work(run, outs, consumers)
         )
-        count = len(partition[0])
-
-        def report_blocks(count_done: int) -> None:
-            run.tell(count_done * self.blocks // count)
-
-        tell = report_blocks if run.progress else None
         threads = 1 if native and native.has_threads else threads
-        share(count, work, threads, run.workspace, run.memory.free, tell)
+        share(len(partition[0]), work, threads, run.workspace, run.memory.free)
         if not native:
             self._spend(start)
         for rows, consumer in zip(self.rows, consumers, strict=True):

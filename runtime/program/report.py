@@ -1,15 +1,8 @@
-"""Reports of a program as text: the plan, the machine code of a region, and a profile.
-
-The plan has a line for each large array that passes from step to step through memory, too, with the
-reason.
-"""
+"""Reports of a program as text: the plan, and the machine code of a region."""
 
 from __future__ import annotations
 
-import math
-import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -20,16 +13,12 @@ from graphir.markup import fragment, paragraphs, verbatim
 from graphir.passes.rewriter import bodies_of
 from graphir.runtime.binding import bind
 from graphir.runtime.program.batches import BatchStep
-from graphir.runtime.program.codegen.assembly import RegionBody, prepared
-from graphir.runtime.program.codegen.straight import alone
-from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.cutting import UPDATES, Call, Region
-from graphir.runtime.program.memory import ProgramMemory, Workspace
 from graphir.runtime.program.phases import PhasesStep
-from graphir.runtime.program.planning import PlanDraft
+from graphir.runtime.program.planning import rewrite_steps
 from graphir.runtime.program.region_steps import RegionStep
 from graphir.runtime.program.rewrites.columns import ColumnsStep
-from graphir.runtime.program.steps import CallStep, PlanRun, is_view, shape_of
+from graphir.runtime.program.steps import CallStep, Step, is_view, shape_of
 from graphir.runtime.program.wavefronts import WavefrontStep
 from graphir.semantics.matrix_products import uses_blas
 
@@ -39,108 +28,6 @@ if TYPE_CHECKING:
 
 Binding: TypeAlias = "tuple[Sequence[Any], Mapping[str, int]]"
 """The inputs of a call as arrays, and the sizes of the symbolic dims."""
-
-
-class Timing(NamedTuple):
-    """The seconds that one op of a step took, summed over all blocks and threads.
-
-    A region that runs as machine code has one entry, with the op "machine code" and the location
-    of the region's last symbol.
-    """
-
-    step: int
-    op: str
-    location: str
-    seconds: float
-
-
-class Profile:
-    """The profile of one call; `str()` is a table of the ops, in descending order of time.
-
-    `total` is the duration of the call in seconds, `timings` are the `Timing`s in the same order.
-    """
-
-    def __init__(self, total: float, timings: Sequence[Timing]) -> None:
-        self.total = total
-        self.timings = sorted(timings, key=lambda timing: -timing.seconds)
-
-    def by_step(self) -> dict[int, float]:
-        """Return the seconds of each step, by the number of the step."""
-        seconds: dict[int, float] = {}
-        for timing in self.timings:
-            seconds[timing.step] = seconds.get(timing.step, 0.0) + timing.seconds
-        return seconds
-
-    def __repr__(self) -> str:
-        return brief(str(self))
-
-    def __str__(self) -> str:
-        rows = [f"{self.total * 1e3:.3f} ms in all", "  step         ms      %  op"]
-        seconds = sum(timing.seconds for timing in self.timings) or 1.0
-        for timing in self.timings:
-            share = 100 * timing.seconds / seconds
-            time = f"{timing.seconds * 1e3:10.3f} {share:6.1f}"
-            rows.append(f"  {timing.step:4} {time}  {timing.op:14} {timing.location}")
-        return "\n".join(rows)
-
-
-def profile(program: Program, arrays: Sequence[Any], sizes: Mapping[str, int]) -> Profile:
-    """Profile one call on one thread, step by step and op by op.
-
-    A clock runs around each instruction. `arrays` are the bound inputs, `sizes` the sizes of their
-    symbolic dims.
-    """
-    program(*arrays)  # the first call allocates memory and fills caches outside of the profile
-    steps = program.bound(sizes, threads=1)
-    clock: dict[tuple[int, Symbol], float] = {}
-    workspace = Workspace()
-    run = PlanRun(program.schedule.values(arrays), workspace, ProgramMemory(), {})
-    native: set[int] = set()
-    begin = perf_counter()
-    for number, step in enumerate(steps):
-        if isinstance(step, RegionStep):
-            step.body = _time_body(step.body, number, clock)
-        runs = step if isinstance(step, RegionStep) and step.size else alone(step)
-        start, before = perf_counter(), sum(clock.values())
-        workspace.run(runs.run, run)
-        inside = sum(clock.values()) - before
-        rest = perf_counter() - start - inside
-        symbol = _first(program.steps[number])
-        clock[number, symbol] = clock.get((number, symbol), 0.0) + rest
-        if isinstance(step, RegionStep) and step.native and step.size and not inside:
-            native.add(number)
-    total = perf_counter() - begin
-    timings = [
-        Timing(
-            number,
-            "machine code" if number in native else symbol.op.name,
-            str(symbol.location),
-            seconds,
-        )
-        for (number, symbol), seconds in clock.items()
-    ]
-    return Profile(total, timings)
-
-
-def _first(step: Region | Call) -> Symbol:
-    """Return the symbol of a step to which the profile attributes time between instructions."""
-    if isinstance(step, Call):
-        return step.symbol
-    return step.rows[-1] if step.rows else step.symbols[-1]
-
-
-def _time_body(body: RegionBody, number: int, clock: dict[tuple[int, Symbol], float]) -> RegionBody:
-    """Return a body that runs the same calls and adds the time of each to `clock`."""
-
-    def function(*slots: Any) -> None:
-        values = [*slots, *body.constants]
-        for call, args, symbol in body.calls:
-            start = perf_counter()
-            operator.call(*prepared(call, [values[k] for k in args]))
-            key = number, symbol
-            clock[key] = clock.get(key, 0.0) + perf_counter() - start
-
-    return body._replace(function=function)
 
 
 class MachineCode(NamedTuple):
@@ -262,19 +149,17 @@ def explain(program: Program, inputs: Sequence[Any], keywords: Mapping[str, Any]
             lines.append(f"       {kernels.status(None if is_one_call else bound, values)}")
     if args_bound:
         bound = [*program.bound(args_bound[1])]
-        fused = PlanDraft(bound, program).rewrite().fused
-        lines += _phases_text(bound, fused)
-        lines += unfused_steps(bound, fused)
+        rewritten = rewrite_steps(bound, program)
+        lines += _phases_text(bound, rewritten.fused)
         if is_one_call:
             lines.append("all steps are one call of machine code")
-    if args_bound and any(symbol.op in UPDATES for symbol in graph.symbols):
-        lines.append(_replay_text(program, args_bound[1]))
+        if any(symbol.op in UPDATES for symbol in graph.symbols):
+            lines.append(_replay_text(rewritten.steps))
     return PlanText("\n".join(lines))
 
 
-def _replay_text(program: Program, sizes: Mapping[str, int]) -> str:
+def _replay_text(steps: Sequence[Step]) -> str:
     """Return the steps of a plan with updates as they run: views, updates and copies, as text."""
-    steps = PlanDraft([*program.bound(sizes)], program).rewrite().steps
     regions = [step for step in steps if isinstance(step, RegionStep)]
     stores = [store for region in regions for store in region.stores.values()]
     calls = [step for step in steps if isinstance(step, CallStep) and step.symbol.op in UPDATES]
@@ -293,26 +178,25 @@ def _phases_text(bound: Sequence[Any], fused: Sequence[Any]) -> Iterator[str]:
     for step in fused:
         if isinstance(step, BatchStep):
             numbers = ", ".join(str(bound.index(x)) for x in step.members if x in bound)
-            threads = "BLAS has the threads" if step.is_serial else f"{step.threads} threads"
             inner = len(step.writes) - len(step.results)
             yield (
-                f"steps {numbers} run together on the same matrices, in {step.blocks} parts of the "
-                f"batch {list(step.lead)}, {threads}; {inner} of their {len(step.writes)} results "
-                f"stay in scratch memory, {step.bytes:,} B a matrix at most"
+                f"steps {numbers} run together on the same matrices of the batch "
+                f"{list(step.lead)} in machine code, {step.threads} threads; {inner} of their "
+                f"{len(step.writes)} results stay in scratch memory"
             )
         if isinstance(step, ColumnsStep):
             numbers = ", ".join(map(str, sorted(bound.index(member) for member in step.members)))
             count = len(step.source.writes)
             yield (
-                f"steps {numbers} run together on blocks of {step.longest // step.space.lanes} "
-                f"rows, which enter the reductions in their order; {count - len(step.writes)} of "
-                f"{count} results of the region stay in scratch memory"
+                f"steps {numbers} run together on blocks of rows in machine code; "
+                f"{count - len(step.writes)} of {count} results of the region stay in scratch "
+                "memory"
             )
         if isinstance(step, WavefrontStep):
             numbers = ", ".join(str(bound.index(member)) for member in step.members)
             yield (
                 f"steps {numbers} run together, {step.native_block_rows} rows at a time in machine "
-                f"code, {step.block_rows} in NumPy, and up to {step.ahead} rows ahead of the last "
+                f"code, and up to {step.ahead} rows ahead of the last "
                 f"step; {len(step.inner)} of their {len(step.memories)} arrays stay in scratch "
                 f"memory, {step.threads} threads"
             )
@@ -388,57 +272,3 @@ def _count_names(names: Sequence[str]) -> str:
     for name in names:
         counts[name] = counts.get(name, 0) + 1
     return ", ".join(f"{name} x{n}" if n > 1 else name for name, n in counts.items())
-
-
-def unfused_steps(steps: Sequence[Any], fused: Sequence[Any]) -> Iterator[str]:
-    """Yield a line for each array beyond the cache that one step writes and another one reads.
-
-    `fused` are the steps that run, some of which have several of the `steps` as members.
-    """
-    groups = {
-        id(member): number
-        for number, step in enumerate(fused)
-        for member in getattr(step, "members", [step])
-    }
-    writers, sources = dict[int, int](), dict[int, int]()  # a view has the source of its operand
-    for number, step in enumerate(steps):
-        reads: list[int] = [] if is_view(step) else step.reads
-        for cell in reads:
-            writer = writers.get(cell)
-            if writer is None:
-                continue
-            before, size = steps[writer], _size(steps[writer], sources.get(cell, cell))
-            both = groups.get(id(before)), groups.get(id(step))
-            if size > COST.CACHE and None not in both and both[0] != both[1]:
-                yield f"step {number} reads {size:,} B of step {writer} from memory: " + _reason(
-                    before, step
-                )
-        if not is_view(step):
-            writers |= dict.fromkeys(step.results, number)
-        elif (source := writers.get(step.reads[0])) is not None:
-            writers[step.write] = source
-            sources[step.write] = sources.get(step.reads[0], step.reads[0])
-
-
-def _size(step: Any, cell: int) -> int:
-    """Return the bytes of an array that a step writes; 0 for statistics of its rows."""
-    if isinstance(step, RegionStep):
-        shape, dtype = step.results[cell]
-        return math.prod(shape) * dtype.itemsize if shape == step.shape else 0
-    if isinstance(step, CallStep) and type(step.symbol.type) is TensorType:
-        return math.prod(step.shape) * step.symbol.dtype.storage.itemsize
-    return 0
-
-
-def _reason(before: Any, after: Any) -> str:
-    """Return why two steps do not run together on parts of an array."""
-    calls = [step.symbol.op.name for step in (before, after) if isinstance(step, CallStep)]
-    if calls:
-        return f"{calls[0]} computes whole arrays"
-    if before.stores or after.stores:
-        return "a region writes into an array that it updates"
-    if before.trees or after.trees:
-        return "a row is longer than a block"
-    if before.shape != after.shape:
-        return f"the rows of {list(before.shape)} are not those of {list(after.shape)}"
-    return "no order of the steps lets them share their rows"

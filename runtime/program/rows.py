@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
-from threading import Lock
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -26,13 +25,11 @@ from graphir.semantics.sorting import sort_into
 
 Array: TypeAlias = NDArray[Any]
 Tree: TypeAlias = "int | tuple[Tree, Tree]"
-Fold: TypeAlias = Callable[[Array, Array], None]
-"""A function that reduces the rows of its second operand into its first operand."""
 
 LEAF = 128
 """The most elements that NumPy's pairwise summation adds directly."""
 
-_IN_ORDER = {"sum": np.add, "mean": np.add, "prod": np.multiply}
+_IN_ORDER = ("sum", "mean", "prod")
 _SUMS = ("sum", "mean")
 _IN_ANY_ORDER = ("max", "min", "any", "all")
 
@@ -216,58 +213,8 @@ class Rows:
         return self.out
 
 
-class Columns:
-    """The results of a reduction over outer axes, into which blocks go in their order.
-
-    A thread that has a block before its turn leaves a copy of the block.
-    """
-
-    def __init__(self, symbol: Symbol, space: ColumnSpace, out: Array, fold: Fold | None) -> None:
-        self.symbol, self.space, self.out = symbol, space, out
-        self.fold = fold or partial(fold_rows, symbol.op.name)
-        self.sums = out.reshape(space.lead, space.lanes)
-        self.sums[...] = neutral(symbol)
-        self._next = [0] * space.lead
-        self._early: dict[int, tuple[int, Array]] = {}
-        self._lock = Lock()
-
-    def take(self, index: int, a: int, b: int, values: Array) -> None:
-        """Reduce elements a to b, which are `values`, as soon as all before them are done."""
-        rows = np.broadcast_to(values, (b - a,)).reshape(-1, self.space.lanes)
-        lead, _ = divmod(a, self.space.rows * self.space.lanes)
-        with self._lock:
-            start = self._next[lead] * self.space.lanes + lead * self.space.rows * self.space.lanes
-            if a != start:
-                self._early[a] = b, rows.copy()
-                return
-            block: tuple[int, Array] | None = (b, rows)
-            while block:
-                end, rows = block
-                self.fold(self.sums[lead], rows)
-                self._next[lead] += len(rows)
-                block = self._early.pop(end, None) if self._next[lead] < self.space.rows else None
-
-    def expect(self, results: Array) -> None:
-        """Raise, since machine code reduces no rows of outer axes."""
-        raise AssertionError(results)
-
-    def result(self, shape: tuple[int, ...]) -> Array:
-        """Return the results, of `shape`, once all blocks are done."""
-        finish_columns(self.symbol, self.space, self.out)
-        return self.out
-
-
-RowConsumer: TypeAlias = Parts | Rows | Columns
+RowConsumer: TypeAlias = Parts | Rows
 """What takes the operand of a row-wise symbol, a range of elements at a time, and has its value."""
-
-
-def fold_rows(name: str, sums: Array, rows: Array) -> None:
-    """Reduce the rows of a matrix into an array, in their order, by NumPy."""
-    both = np.concatenate([sums[None], rows])
-    if name in _IN_ORDER:
-        _IN_ORDER[name].reduce(both, axis=0, dtype=both.dtype, out=sums)
-    else:
-        sums[...] = KERNELS[name](both, axis=(0,), keepdims=False)
 
 
 def neutral(symbol: Symbol) -> Any:

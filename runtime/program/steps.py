@@ -41,10 +41,9 @@ Settings: TypeAlias = dict[str, Any]
 
 
 class PlanRun:
-    """The state of one call: values by cell, output arrays, scratch memory, and progress.
+    """The state of one call: values by cell, output arrays, and scratch memory.
 
-    `targets` are the arrays of the caller into which results go, by cell. `progress`, if any, is
-    called with the number of finished blocks and with `total`.
+    `targets` are the arrays of the caller into which results go, by cell.
     """
 
     def __init__(
@@ -53,29 +52,21 @@ class PlanRun:
         workspace: Workspace,
         memory: ProgramMemory,
         targets: Mapping[int, Array],
-        progress: Callable[[int, int], None] | None = None,
-        total: int = 0,
     ) -> None:
         self.values, self.workspace, self.memory, self.targets = values, workspace, memory, targets
-        self.progress, self.total, self.blocks_done = progress, total, 0
 
     def empty(self, cell: int, shape: tuple[int, ...], dtype: Storage) -> Array:
         """Return memory for the value of a cell: the caller's `out` array, or a new array."""
         target = self.targets.get(cell)
         return self.memory.recycler.empty(shape, dtype) if target is None else target
 
-    def tell(self, count: int) -> None:
-        """Report that `count` blocks of the current step are done."""
-        if self.progress:
-            self.progress(self.blocks_done + count, self.total)
-
 
 class PlanStep:
     """The base of the steps of a plan.
 
     A step computes the values of the cells `results` from those of the cells `reads`. `shape` is
-    the shape of its result, or its iteration space. `blocks` is the number of parts that it reports
-    as progress, and `price` the estimated nanoseconds of the step in NumPy.
+    the shape of its result, or its iteration space. `blocks` is the number of its parts, and
+    `price` the estimated nanoseconds of the step in NumPy.
     """
 
     reads: list[int]

@@ -13,32 +13,24 @@ the other elements are copied from the array before. No order of updates is then
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphir.decorators import lazy
-from graphir.runtime.program.blocks import Operand, RowSpace, Same, Uniform, aligned, share, strided
+from graphir.runtime.program.blocks import Uniform, aligned, strided
 from graphir.runtime.program.cost_model import COST, LINE
-from graphir.runtime.program.memory import Need, ScratchView, Workspace, lookup
-from graphir.runtime.program.region_steps import (
-    RegionStep,
-    contiguous_slots,
-    native_threads_of,
-    threads_of,
-)
-from graphir.runtime.program.steps import PlanRun, PlanStep
+from graphir.runtime.program.memory import lookup
+from graphir.runtime.program.region_steps import RegionStep, native_threads_of, threads_of
+from graphir.runtime.program.steps import CallStep, PlanRun, PlanStep
 from graphir.runtime.program.tier import RowKernel, RowMove, RowOperand
 
 if TYPE_CHECKING:
     from graphir.runtime.native.drivers.jobs import Job
-    from graphir.runtime.native.drivers.row_phases import PhaseTable
 
 Array: TypeAlias = NDArray[Any]
 Storage: TypeAlias = "np.dtype[Any]"
@@ -64,13 +56,6 @@ class RowPlacement(NamedTuple):
     shape: tuple[int, ...]
     strides: tuple[int, ...]
 
-    def rows_of(self, array: Array, dtype: Storage) -> Array:
-        """Return all rows of a memory, each with the elements of this array; `array` is flat."""
-        start = array.view(np.uint8)[self.offset :]
-        shape = (array.nbytes // self.strides[0], *self.shape[1:])
-        single = start[: dtype.itemsize].view(dtype)
-        return strided(single, shape, self.strides)
-
 
 @dataclass
 class Stage:
@@ -86,11 +71,6 @@ class Stage:
     writes: list[RowPlacement]
     low: int = field(default=0, init=False)
     high: int = field(default=0, init=False)
-
-    def rows(self, a: int, b: int, start: int) -> tuple[int, int]:
-        """Return the rows for the block `a` to `b` of a thread that begins with row `start`."""
-        first = max(self.first, start + self.low, a + self.high)
-        return first, min(self.end, b + self.high)
 
 
 @dataclass
@@ -214,15 +194,19 @@ def reach(
 
 
 class WavefrontStep(PlanStep):
-    """Regions and copies of rows as one step, on blocks of rows.
+    """Regions and copies of rows as one step, on blocks of rows in machine code.
 
+    `steps` are the steps that it replaces, which run one by one until there is machine code.
     `stages` are in order, and `memories` are the arrays that they write, by cell. `results` maps
     the cells that other steps or the outputs read to the cells of their memories; the other
     memories are windows of scratch memory. `rows` is the number of rows that threads share.
     """
 
+    blocks = 2  # more than one: the step is no part of a Python function
+
     def __init__(
         self,
+        steps: Sequence[RegionStep | CallStep],
         stages: Sequence[Stage],
         memories: Mapping[int, RowMemory],
         results: Mapping[int, int],
@@ -239,21 +223,20 @@ class WavefrontStep(PlanStep):
         self.sources = list(
             dict.fromkeys([source for source in sources if isinstance(source, CopySource)])
         )
-        cells = [*self.operands, *[source.cell for source in self.sources]]
+        self._steps, written = steps, {cell for step in steps for cell in step.results}
+        cells = [cell for step in steps for cell in step.reads if cell not in written]
         self.reads = list(dict.fromkeys(cells))
         memories_kept = frozenset(results.values())
         self.windows = reach(stages, memories, memories_kept, rows)
         self.inner = [cell for cell in memories if cell not in memories_kept]
         self.ahead = max(stage.high - stage.low for stage in stages)
         self.bytes = max(map(self._bytes, self.regions))
-        self.native_block_rows, self.block_rows = self._block_rows()
+        self.native_block_rows = self._block_rows()
         self.price = sum(member.price for member in self.members)
         self.threads = threads_of(self.members, self.price > COST.SECOND_THREAD)
-        self.blocks = max(2, -(-rows // max(1, self.block_rows)))
         self._keys = [*memories, *self.operands, *self.sources]
-        self._walks: dict[Any, _NativeWalk] = {}
-        self._needs: dict[int, Need] = {}
-        self.stage_needs: list[dict[int, Need]] = [{} for _ in stages]
+        self._jobs: dict[Any, Job] = {}
+        self._dead = written.difference(results)
 
     @property
     def has_native_threads(self) -> bool:
@@ -271,14 +254,12 @@ class WavefrontStep(PlanStep):
         memories = [memory for cell, memory in self.memories.items() if cell in cells]
         return sum(memory.shape[0] * memory.row for memory in memories)
 
-    def _block_rows(self) -> tuple[int, int]:
-        """Return the rows of a block in machine code and in NumPy; 0 if windows do not fit."""
+    def _block_rows(self) -> int:
+        """Return the rows of a block in machine code; 0 if windows do not fit."""
         memories = self.memories
         spans = sum(self.windows[cell].span * memories[cell].row for cell in self.inner)
         row = sum(memory.row for memory in memories.values())
-        widths = [sum(stage.step.body.widths) * stage.each for stage in self.regions]
-        block_rows = max(0, COST.CACHE - spans) // (row + max(widths))
-        return max(0, COST.NATIVE_WINDOWS - spans) // row, block_rows
+        return max(0, COST.NATIVE_WINDOWS - spans) // row
 
     @lazy
     def halo(self) -> float:
@@ -297,67 +278,29 @@ class WavefrontStep(PlanStep):
     # -- running
 
     def run(self, run: PlanRun) -> None:
-        """Run all stages on each block of rows, all by machine code or all by NumPy."""
-        start = perf_counter_ns()
-        arrays = self._arrays(run)
-        walk = self._walk(run.values, arrays)
-        if walk and run.progress is None:
-            walk.job.run([arrays[key].ctypes.data if key in arrays else 0 for key in self._keys])
+        """Run all stages on each block of rows in machine code, or the steps one by one."""
+        arrays = {cell: aligned(run.values[cell]) for cell in self.operands}
+        job = self._job(run.values, arrays)
+        if job is None:
+            for step in self._steps:
+                step.run(run)
+            for cell in self._dead:
+                run.values[cell] = None
             return
-        table = walk and walk.table
-        threads = native_threads_of(self.members) if table else self.threads
-        block_rows = self.native_block_rows if table else self.block_rows
-        ranges = self._ranges(threads)
-        need = self._need(block_rows)
+        memories = self._memories(run) | arrays
+        job.run([memories[key].ctypes.data if key in memories else 0 for key in self._keys])
 
-        def work(workspace: Workspace, numbers: Iterator[int]) -> None:
-            windows = dict(zip(self.inner, workspace.views(need), strict=True))
-            memories = arrays | windows
-            if table:
-                compute = table.placed([memories[key].ctypes.data for key in self._keys])
-            else:
-                compute = _NumpyWalk(self, workspace, memories)
-            for i in numbers:
-                compute(*ranges[i])
-
-        def report_blocks(number: int) -> None:
-            run.tell(number * self.blocks // len(ranges))
-
-        tell = report_blocks if run.progress else None
-        share(len(ranges), work, min(threads, len(ranges)), run.workspace, run.memory.free, tell)
-        if table:
-            return
-        # The stages become machine code at once, so all regions earn their kernels alike.
-        kinds = Counter(map(_instructions, self.members))
-        took = (perf_counter_ns() - start) / len(kinds)
-        for member in self.members:
-            member.native.charge(took / kinds[_instructions(member)])
-
-    def _arrays(self, run: PlanRun) -> dict[int | CopySource, Array]:
-        """Return the memories outside of windows: results, operands, and sources of copies."""
+    def _memories(self, run: PlanRun) -> dict[int | CopySource, Array]:
+        """Return the memories of results, and the sources of copies."""
         arrays: dict[int | CopySource, Array] = {}
         for cell, memory_cell in self.results.items():
             memory = self.memories[memory_cell]
             run.values[cell] = run.empty(cell, memory.shape[memory.is_row :], memory.dtype)
             arrays[memory_cell] = run.values[cell].reshape(-1)
-        for cell in self.operands:
-            arrays[cell] = aligned(run.values[cell])
         for source in self.sources:
             array = np.broadcast_to(run.values[source.cell], source.shape)
             arrays[source] = np.ascontiguousarray(array).reshape(-1)
         return arrays
-
-    def _need(self, block_rows: int) -> Need:
-        """Return the windows for blocks of rows, in slots after those of the regions."""
-        if block_rows not in self._needs:
-            first = max(len(member.body.widths) for member in self.members)
-            views: list[ScratchView] = []
-            for slot, cell in enumerate(self.inner, first):
-                size = (block_rows + self.windows[cell].span) * self.memories[cell].row
-                dtype = self.memories[cell].dtype
-                views.append(ScratchView(slot, dtype, (size // dtype.itemsize,)))
-            self._needs[block_rows] = Need(views)
-        return self._needs[block_rows]
 
     # -- machine code
 
@@ -379,7 +322,7 @@ class WavefrontStep(PlanStep):
 
         A value that is None has C order.
         """
-        arrays: dict[int | CopySource, Array] = {}
+        arrays: dict[int, Array] = {}
         for step in self.members:
             for symbol in step.body.inputs:
                 cell = step.cells[symbol.index]
@@ -387,24 +330,19 @@ class WavefrontStep(PlanStep):
                     shape, dtype = step.operand_shape(symbol), symbol.dtype.storage
                     array = values[cell]
                     arrays[cell] = np.empty(shape, dtype) if array is None else array
-        walk = self._walk(values, arrays)
-        return walk and walk.job
+        return self._job(values, arrays)
 
-    def _walk(
-        self, values: Sequence[Any], arrays: Mapping[int | CopySource, Array]
-    ) -> _NativeWalk | None:
-        """Return all stages in machine code as a function of addresses; None without kernels.
+    def _job(self, values: Sequence[Any], arrays: Mapping[int, Array]) -> Job | None:
+        """Return all stages in machine code; None without kernels.
 
-        The strides of operands decide on kernels, and so on the table.
+        `arrays` are the operands, whose strides decide on kernels.
         """
         if not self.native_block_rows or not all(m.native and m.native.pays for m in self.members):
             return None
         key = tuple([arrays[cell].strides for cell in self.operands])
-        return lookup(self._walks, key, lambda: self._bound_walk(values, arrays), COST.KEPT_WALKS)
+        return lookup(self._jobs, key, lambda: self._bound_job(values, arrays), COST.KEPT_WALKS)
 
-    def _bound_walk(
-        self, values: Sequence[Any], arrays: Mapping[int | CopySource, Array]
-    ) -> _NativeWalk | None:
+    def _bound_job(self, values: Sequence[Any], arrays: Mapping[int, Array]) -> Job | None:
         kernels = [self._kernel(stage, values, arrays) for stage in self.stages]
         if any(kernel is None for kernel in kernels):
             return None
@@ -424,11 +362,10 @@ class WavefrontStep(PlanStep):
         threads = native_threads_of(self.members)
         ranges = self._ranges(threads)
         threads = min(threads, len(ranges))
-        job = table.job(inner, ends[-1], self.rows, ranges[0][1], threads)
-        return _NativeWalk(table, job)
+        return table.job(inner, ends[-1], self.rows, ranges[0][1], threads)
 
     def _kernel(
-        self, stage: Stage, values: Sequence[Any], arrays: Mapping[int | CopySource, Array]
+        self, stage: Stage, values: Sequence[Any], arrays: Mapping[int, Array]
     ) -> RowKernel | None:
         """Return a stage in machine code; None if there is no kernel."""
         lead = stage.end, stage.first, stage.low, stage.high
@@ -472,123 +409,3 @@ class WavefrontStep(PlanStep):
             return RowOperand(place, number, placement.offset + placement.shift * row)
         keep = self.windows[placement.memory].keep  # type: ignore[index]
         return RowOperand(place, number, placement.offset + (placement.shift - keep) * row, row)
-
-
-class _NativeWalk(NamedTuple):
-    """The stages of a step in machine code: as a function of ranges of rows, and for all rows."""
-
-    table: PhaseTable
-    job: Job
-
-
-def _instructions(region: RegionStep) -> tuple[Any, ...]:
-    """Return the instructions of a region, which are equal for regions that share a kernel."""
-    return tuple([(function, *args) for function, args, _ in region.body.calls])
-
-
-class _NumpyWalk:
-    """The stages of a step in NumPy, as a function of a range of rows, for one thread."""
-
-    def __init__(
-        self,
-        wavefront: WavefrontStep,
-        workspace: Workspace,
-        memories: Mapping[int | CopySource, Array],
-    ) -> None:
-        self.wavefront, self.workspace, self.memories = wavefront, workspace, memories
-        self.block_rows = wavefront.block_rows
-        both = zip(wavefront.stages, wavefront.stage_needs, strict=True)
-        self.stages: list[tuple[Stage, Callable[[int, int, int], None]]] = []
-        for stage, needs in both:
-            is_region = isinstance(stage, RegionStage)
-            compute = self._region(stage, needs) if is_region else self._copy(stage)
-            self.stages.append((stage, compute))
-
-    def __call__(self, first: int, end: int) -> None:
-        """Compute a range of rows, a block after the other."""
-        wavefront = self.wavefront
-        a = first - wavefront.ahead
-        while a < end:
-            b = min(a + self.block_rows, end)
-            for stage, compute in self.stages:
-                start, stop = stage.rows(a, b, first)
-                if start < stop:
-                    compute(a, start, stop)
-            for cell in wavefront.inner if b < end else ():
-                row = wavefront.memories[cell].row
-                size, distance = wavefront.windows[cell].span * row, self.block_rows * row
-                window = self.memories[cell].view(np.uint8)
-                window[:size] = window[distance : distance + size]
-            a = b
-
-    def _rows(self, placement: RowPlacement, dtype: Storage) -> Callable[[int, int, int], Array]:
-        """Return a placement as a function of a block's first row and of a range of rows."""
-        rows = placement.rows_of(self.memories[placement.memory], dtype)
-        moves, shift = 0, placement.shift
-        if placement.memory in self.wavefront.inner:
-            moves, shift = 1, shift - self.wavefront.windows[placement.memory].keep  # type: ignore[index]
-        return lambda a, start, stop: rows[start + shift - moves * a : stop + shift - moves * a]
-
-    def _copy(self, stage: Stage) -> Callable[[int, int, int], None]:
-        """Return the function that copies rows."""
-        assert isinstance(stage, CopyStage)
-        dtype = np.dtype(f"u{stage.itemsize}" if stage.itemsize <= 8 else f"c{stage.itemsize}")
-        target, source = [
-            self._rows(placement, dtype) for placement in (*stage.writes, *stage.reads)
-        ]
-
-        def copy(a: int, start: int, stop: int) -> None:
-            target(a, start, stop)[...] = source(a, start, stop)
-
-        return copy
-
-    def _region(
-        self, stage: RegionStage, needs: dict[int, Need]
-    ) -> Callable[[int, int, int], None]:
-        """Return the function that computes rows of a region."""
-        step, strict, inner = stage.step, contiguous_slots(stage.step), stage.shape[1:]
-        workspace = (
-            self.workspace
-        )  # a function that refers to this object would keep all arrays alive
-        operands = [
-            (k, self._operand(stage, cell, dtype, k in strict), step.entering.get(k))
-            for k, cell, dtype in step.ins
-        ]
-        results = [(k, self._rows(stage.writes[n], dtype), dtype) for k, n, dtype in step.outs]
-
-        def compute(a: int, start: int, stop: int) -> None:
-            args: list[Any] = [None] * len(step.body.slots)
-            count = stop - start
-            if count not in needs:
-                needs[count] = Need(step.views((count, *inner)))
-            scratch = workspace.views(needs[count])
-            for (k, _, _), view in zip(step.scratch, scratch, strict=True):
-                args[k] = view
-            for k, block, enter in operands:
-                args[k] = enter(block(a, start, stop)) if enter else block(a, start, stop)
-            targets: list[tuple[int, Array]] = []
-            for k, block, dtype in results:
-                args[k] = target = block(a, start, stop)
-                if k in strict and not target.flags.c_contiguous:
-                    args[k] = np.empty(target.shape, dtype)
-                    targets.append((k, target))
-            step.body.function(*args)
-            for k, target in targets:
-                target[...] = args[k]
-
-        return compute
-
-    def _operand(
-        self, stage: RegionStage, cell: int, dtype: Storage, strict: bool
-    ) -> Callable[[int, int, int], Array]:
-        """Return an operand as a function of a block's first row and of a range of rows."""
-        if cell in stage.operands:
-            rows = self._rows(stage.operands[cell], dtype)
-            if not strict:
-                return rows
-            return lambda a, start, stop: np.ascontiguousarray(rows(a, start, stop))
-        array = self.memories[cell]
-        array = array if array.dtype == dtype else array.view(dtype)
-        each, shape = stage.each, stage.shape
-        space: Operand = Same(array) if array.size == 1 else RowSpace(array, shape, each, strict)
-        return lambda _, start, stop: space.block(start * each, stop * each)

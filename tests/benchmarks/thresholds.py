@@ -19,8 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from graphir.runtime import Program, record
-from graphir.runtime.program.cost_model import COST, CostModel, scaled
+from graphir.runtime.program.cost_model import COST, CostModel
 from tests.benchmarks import whole_numpy
+from tests.support.scaled_thresholds import scaled
 
 Array = np.ndarray[Any, Any]
 BEYOND = 1 << 60

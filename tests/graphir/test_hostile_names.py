@@ -115,7 +115,6 @@ def test_what_python_shows() -> None:
         *(draw(report, form) for form in ("svg", "dot", "mermaid")),
         repr(program),
         program.explain(x, y),
-        str(program.profile(x, y)),
         str(runtime.audit(graph, x, y)),
         str(diff(graph, "jax")),
         str(diff(graph, "jax_strict")),

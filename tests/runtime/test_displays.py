@@ -143,9 +143,7 @@ def test_pieces_without_room_are_left_out() -> None:
     assert brief("a\nb\nc", 2) == "a\nb\n... and 1 more, which print() shows"
 
 
-def test_a_profile_and_machine_code_are_short() -> None:
-    arrays = np.ones(4, np.int16), np.ones(4, np.float16), np.ones(4, np.int64)
-    assert "ms in all" in repr(Program(mixed().graph).profile(*arrays))
+def test_machine_code_is_short() -> None:
     code = MachineCode("a\nb", "c")
     assert repr(code) == "<MachineCode, 2 lines of LLVM IR, 1 lines of assembly>"
 

@@ -8,7 +8,7 @@ move to the start.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from ctypes import addressof
 from functools import cache
 from typing import Any, NamedTuple
@@ -125,21 +125,6 @@ class PhaseTable:
         self._kernels = kernels  # which the table has by address alone
         self._template = np.array([*table.words, *records], np.int64)
         self._positions, self._numbers = np.array(table.relocations, np.int64).reshape(-1, 2).T
-
-    def placed(self, addresses: Sequence[int]) -> Callable[[int, int], None]:
-        """Return the function that runs the kernels on a range of rows, for one thread at a time.
-
-        `addresses` are those of all memories.
-        """
-        words = self._template.copy()
-        words[self._positions] += np.array([*addresses, words.ctypes.data])[self._numbers]
-        function, address = _driver().function, words.ctypes.data
-
-        def run(first: int, end: int) -> None:
-            function(address, None, first, end)
-            _ = self, words  # which the function has by address alone
-
-        return run
 
     def job(
         self, inner: Mapping[int, int], scratch: int, rows: int, block: int, threads: int

@@ -6,11 +6,8 @@ the slot at its definition, so an instruction can compute its result in the memo
 
 from __future__ import annotations
 
-import operator
-from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache, partial
-from itertools import starmap
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -19,7 +16,6 @@ from numpy.typing import NDArray
 from graphir import Symbol
 from graphir.runtime.program.codegen.instructions import Instruction, RegionCode
 from graphir.runtime.program.codegen.tracing import Storage, assign, select
-from graphir.runtime.program.cost_model import COST
 
 Call: TypeAlias = tuple[Callable[..., Any], tuple[int, ...], Symbol]
 """A function, the places of its operands and its result, and the symbol to which it belongs."""
@@ -69,9 +65,8 @@ def assemble(code: RegionCode, slice_outs: Collection[int] = ()) -> RegionBody:
             for function, args, out, symbol in live
         ]
     )
-    walks = Walk(calls, slots, constants) if code.long else None
     return RegionBody(
-        walks or _compile_calls(calls, len(slots), constants),
+        _compile_calls(calls, len(slots), constants),
         slots,
         tuple(code.inputs.values()),
         tuple(code.outs),
@@ -152,8 +147,7 @@ def _allocate(
         if place is None:
             continue  # nothing reads it
         live.append(instruction)
-        # Long code is on scratch memory alone, so that its calls can be kept.
-        keeps_out = place[0] == "out" and (code.long or place[1] in slice_outs)
+        keeps_out = place[0] == "out" and place[1] in slice_outs
         free_list = [] if keeps_out else free[code.dtypes[out].itemsize]
         # NumPy takes an in-place ufunc call on one element for a reduction, and its reduction loop
         # rounds complex products differently (IS_BINARY_REDUCE,
@@ -222,56 +216,6 @@ def _compile(parameters: str, lines: str) -> Any:
 
 _KEYWORD: tuple[Any, ...] = (np.maximum, np.minimum)
 """The ufuncs that deprecate a positional result: their calls pass `out=`."""
-
-
-class Walk:
-    """An interpreter of the calls of a long region, whose source would take long to compile.
-
-    The walk caches calls between scratch slots and constants together with their arrays, by the
-    workspace that owns the scratch memory. On each block it binds only the calls that read inputs
-    or write results.
-    """
-
-    def __init__(
-        self,
-        calls: Sequence[Call],
-        slots: Sequence[RegisterSlot],
-        constants: Sequence[NDArray[Any]],
-    ) -> None:
-        self.calls, self.constants = calls, constants
-        self.scratch = [k for k, slot in enumerate(slots) if slot.kind == "scratch"]
-        given_slots = {k for k, slot in enumerate(slots) if slot.kind != "scratch"}
-        self.varying = [
-            i for i, (_, args, _) in enumerate(calls) if not given_slots.isdisjoint(args)
-        ]
-        self._cache: dict[int, tuple[Any, list[Any]]] = {}
-
-    def __call__(self, *slots: Any) -> None:
-        """Run all calls on the arrays of the slots."""
-        arrays = (*slots, *self.constants)
-        calls = self._calls(arrays)
-        for i in self.varying:
-            calls[i] = self._call(i, arrays)
-        try:
-            deque(starmap(operator.call, calls), 0)
-        finally:
-            for i in self.varying:  # the cache must not keep the caller's arrays alive
-                calls[i] = None
-
-    def _calls(self, arrays: Sequence[Any]) -> list[Any]:
-        first = arrays[self.scratch[0]] if self.scratch else None
-        memory, calls = self._cache.get(id(first), (None, []))
-        if first is None or memory is not first:
-            calls = [self._call(i, arrays) for i in range(len(self.calls))]
-            if first is not None:
-                if len(self._cache) >= COST.KEPT_WALKS:
-                    self._cache.clear()
-                self._cache[id(first)] = first, calls
-        return calls
-
-    def _call(self, i: int, arrays: Sequence[Any]) -> tuple[Any, ...]:
-        function, args, _ = self.calls[i]
-        return prepared(function, [arrays[k] for k in args])
 
 
 def prepared(function: Callable[..., Any], arrays: Sequence[Any]) -> tuple[Any, ...]:

@@ -19,7 +19,6 @@ from graphir.ir.liveness import binders_of, binders_used
 from graphir.promotion.scalars import scalar
 from graphir.runtime.program.codegen import casting
 from graphir.runtime.program.codegen.tracing import KernelTrace, Storage, Whole, assign, trace
-from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.cutting import Call, Region, source_of
 from graphir.runtime.results import REFUSAL_ERRORS, refused
 from graphir.semantics.evaluation import machine
@@ -44,15 +43,13 @@ class RegionCode:
 
     `inputs` are the registers of the symbols that the region loads, `constants` those of 0-d
     arrays. `outs` maps each materialized symbol to the register of its storage form. `rows` are the
-    row-wise symbols with the registers of their first operands. If the code is `long`, it copies
-    inputs and outs, so that all other instructions work on scratch memory alone.
+    row-wise symbols with the registers of their first operands.
     """
 
     tables: Mapping[str, Mapping[str, Callable[..., Any]]] = KERNEL_TABLES
 
     def __init__(self, region: Region, materialized: Collection[int], bits: bool) -> None:
         self.region, self.bits = region, bits
-        self.long = len(region.symbols) > COST.WRITTEN_SYMBOLS
         graph = region.symbols[0].graph if region.symbols else None
         self.tf32 = graph.tf32 if graph else "even"
         self._kernels = self.tables[graph.functions if graph else "numpy"]
@@ -126,8 +123,6 @@ class RegionCode:
         register = self._new(dtype.storage)
         self.inputs[register] = symbol
         register_ = self._run(self._load(symbol), [register], symbol)
-        if register_ == register and self.long:
-            register_ = self._copy(register_, symbol)
         self._spare[register_] = casting.spare_bits(dtype)
         return register_
 
@@ -234,7 +229,7 @@ class RegionCode:
     def _out(self, symbol: Symbol) -> None:
         register_ = self._run(self._store(symbol.dtype), [self._value(symbol)], symbol)
         base = self.bases[register_]
-        if base in self._out_bases or self.long or self._is_given(base):
+        if base in self._out_bases or self._is_given(base):
             register_ = self._copy(register_, symbol)
         self.outs[symbol] = self._as(register_, symbol.dtype.storage)
         self._out_bases.add(self.bases[register_])

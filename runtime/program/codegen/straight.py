@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from graphir import DType, ops
-from graphir.runtime.program.codegen.assembly import FunctionWriter, Walk
+from graphir.runtime.program.codegen.assembly import FunctionWriter
 from graphir.runtime.program.codegen.scalars import Statements, inline_iteration
 from graphir.runtime.program.codegen.tracing import Storage
 from graphir.runtime.program.control import ControlStep
@@ -359,10 +359,7 @@ class Straight:
                 writer.lines.append(f"i{k} = {names[k]}.view({writer.name(dtype)})")
                 names[k] = f"i{k}"
         self._results(step, names, writer)
-        if isinstance(body.function, Walk):
-            writer.lines.append(f"{writer.name(body.function)}({', '.join(names)})")
-        else:
-            writer.call(body.calls, [*names, *map(writer.name, body.constants)])
+        writer.call(body.calls, [*names, *map(writer.name, body.constants)])
         for rows in step.rows:
             call_name = writer.name(caller(rows.symbol, rows.settings))
             others = [f"{writer.name(contiguous)}({name})" for name in self._cells(rows.others)]

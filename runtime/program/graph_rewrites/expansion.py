@@ -1,4 +1,4 @@
-"""Ops in the form that the planner computes best: composites, squares, pads, products with vectors.
+"""Ops in the form that the planner computes best: composites, squares, products with vectors.
 
 The planner can fuse the parts of a decomposed op with the ops around it. Only the ops whose
 decomposition has the bits of the kernel are decomposed. NumPy has no fast loop for products of
@@ -83,33 +83,6 @@ def multiply_squares(graph: Graph) -> Graph:
             base = rewriter.values[symbol.args[0].index]
             with rewriter.new.at(symbol.location):
                 rewriter.replace(ops.multiply(base, base))
-        else:
-            rewriter.copy(symbol)
-    return rewriter.finish()
-
-
-def update_pads(graph: Graph) -> Graph:
-    """Return the graph with each `pad` as an array of its value in which a slice is updated.
-
-    Regions then write the slice in place, and their loops go on to what reads the whole.
-    """
-    if not any(symbol.op is ops.pad for symbol in graph.symbols):
-        return graph
-    rewriter = Rewriter(graph)
-    wholes: dict[Any, Symbol] = {}
-    for symbol in graph.symbols:
-        if symbol.op is ops.pad and all(isinstance(size, int) for size in symbol.shape):
-            inner, padding = symbol.args[0], symbol.attrs["padding"]
-            start = tuple([before for before, _ in padding])
-            stop = tuple([n + before for n, before in zip(inner.shape, start, strict=True)])
-            with rewriter.new.at(symbol.location):
-                key = symbol.dtype, symbol.shape, symbol.attrs.content
-                if key not in wholes:
-                    value = symbol.attrs["value"]
-                    wholes[key] = rewriter.new.full(value, symbol.shape, symbol.dtype)
-                bounds = {"start": start, "stop": stop, "step": (1,) * symbol.rank}
-                part = rewriter.values[inner.index]
-                rewriter.replace(ops.slice_update(wholes[key], part, **bounds))
         else:
             rewriter.copy(symbol)
     return rewriter.finish()

@@ -2,27 +2,27 @@
 
 NumPy reduces an outer axis of a contiguous array row by row: each result takes one element of each
 row, in the order of the rows. A `ColumnsStep` computes a block of rows by its region, adds the rows
-of the block to the results, and goes on with the next block, so a block stays in the cache. Threads
-of NumPy compute blocks at the same time, and blocks enter the results in their order. In machine
-code each thread has results of its own: those of some leading elements, or some of the lanes.
+of the block to the results, and goes on with the next block, so a block stays in the cache. Each
+thread has results of its own: those of some leading elements, or some of the lanes. NumPy alone
+gains nothing by blocks (whole_programs, column_moments): the step is for machine code, and until
+there is some its members run one after another.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
+from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
 from graphir.runtime.program.codegen.assembly import assemble
 from graphir.runtime.program.codegen.instructions import RegionCode
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.cutting import Region
-from graphir.runtime.program.region_steps import Partition, RegionStep, RowsOf
+from graphir.runtime.program.region_steps import RegionStep
 from graphir.runtime.program.rewrites.fusion import AnyStep
 from graphir.runtime.program.rows import (
-    Columns,
     ColumnSpace,
-    RowConsumer,
     column_space,
     finish_columns,
     neutral,
@@ -62,21 +62,16 @@ class ColumnsStep(RegionStep):
             region, partial(assemble, code), step.shape, step.cells, step.sizes, *options
         )
 
-    def _cut(self, block: int) -> Partition:
-        lead, rows, lanes = self.space
-        block_size, size = max(1, block // lanes) * lanes, rows * lanes
-        starts = range(0, lead * size, size)
-        return [
-            (start + a, start + min(a + block_size, size))
-            for start in starts
-            for a in range(0, size, block_size)
-        ], []
-
     def run(self, run: PlanRun) -> None:
-        """Compute and reduce all rows, by machine code for all of them or block by block."""
-        if self.native and not run.progress and self._run_together(self.native, run):
+        """Compute and reduce all rows in machine code, or run the members one by one."""
+        if self.native and self._run_together(self.native, run):
             return
-        super().run(run)
+        start = perf_counter_ns()
+        for member in self.members:
+            member.run(run)
+        for cell in self.source.results.keys() - self.results.keys():
+            run.values[cell] = None
+        self._spend(start)
 
     def _run_together(self, native: Kernels, run: PlanRun) -> bool:
         """Compute and reduce all rows in machine code, if it can, and return whether it did."""
@@ -95,12 +90,6 @@ class ColumnsStep(RegionStep):
         for (cell, _), out in zip(self.writes, outs, strict=True):
             run.values[cell] = out
         return True
-
-    def _consumer(self, rows: RowsOf, run: PlanRun, partition: Partition) -> RowConsumer:
-        symbol = rows.symbol
-        out = run.empty(rows.cell, rows.shape, symbol.dtype.storage)
-        fold = self.native.column_fold(symbol, self.space) if self.native else None
-        return Columns(symbol, self.space, out, fold)
 
 
 # -- the rewrite
@@ -125,7 +114,7 @@ def fuse_columns(
 def _columns(
     step: RegionStep, steps: Sequence[AnyStep], exit_cells: Collection[int], program: Program
 ) -> ColumnsStep | None:
-    if step.rows or step.stores or step.is_reshaped or not step.size:
+    if step.rows or step.stores or step.is_reshaped or not step.size or not step.native:
         return None
     result_cells = {cell for cell, _ in step.writes}
     groups: dict[ColumnSpace, list[CallStep]] = {}

@@ -263,8 +263,7 @@ class _BatchFusion:
             if cell in cells and view.reads[0] in self._inside:
                 views.insert(0, view)
                 cells.update(view.reads)
-        axes = {cell: own for cell, own in self._axes.items() if any(k is not None for k in own)}
-        step = BatchStep(self.members, self.lead, axes, cells, fuse_phases)
+        step = BatchStep(self.members, self.lead, cells)
         if not step.pays:
             return None
         before = fuse_batches(self.before, {*cells, *step.reads})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,6 +72,7 @@ class _Fusion:
     def __init__(self, steps: Sequence[Step], seed: int, exit_cells: Collection[int]) -> None:
         self.exit = exit_cells
         self.stages: list[Stage] = []
+        self._steps: list[RegionStep | CallStep] = []
         self.memories: dict[int, RowMemory] = {}
         self._arrays: dict[int, Array] = {}
         self._bases: dict[int, Array] = {}
@@ -87,6 +88,7 @@ class _Fusion:
         late: set[int] = set()
         for step in steps[seed:]:
             if late.isdisjoint(step.reads) and self._takes(step):
+                self._steps.append(step)
                 continue
             if late.isdisjoint(step.reads) and self._arrays.keys().isdisjoint(step.reads):
                 self.before.append(step)
@@ -96,7 +98,7 @@ class _Fusion:
 
     # -- members
 
-    def _takes(self, step: Step) -> bool:
+    def _takes(self, step: Step) -> TypeGuard[RegionStep | CallStep]:
         """Add a step to the members if it can run on blocks of rows."""
         if isinstance(step, RegionStep):
             return _is_member(step) and self._add_region(step)
@@ -337,8 +339,8 @@ class _Fusion:
                 cells.update(view.reads)
         results = {cell: root for root, cell in self._latest.items() if cell in cells}
         results, rows = self._apart(results), self._rows
-        step = WavefrontStep(self.stages, self.memories, results, rows)
-        if step.bytes <= COST.CACHE or not step.block_rows or not step.native_block_rows:
+        step = WavefrontStep(self._steps, self.stages, self.memories, results, rows)
+        if step.bytes <= COST.CACHE or not step.native_block_rows:
             return None
         before = fuse_wavefronts(self.before, {*cells, *step.reads}, seeds)
         return [*before, step, *views, *fuse_wavefronts(self.after, self.exit, seeds)]

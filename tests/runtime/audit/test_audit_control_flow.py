@@ -13,8 +13,8 @@ from graphir.ops.control import Callee
 from graphir.ops.types import OpaqueType, TupleType
 from graphir.passes import cast_report
 from graphir.runtime import audit, interpret
+from graphir.runtime.audit.unrolling import unrolled
 from graphir.runtime.binding import bind
-from graphir.runtime.unrolling import unrolled
 from tests.support.control_flow import flow_programs
 from tests.support.drawing import Program
 from tests.support.evaluator import agree, outcome

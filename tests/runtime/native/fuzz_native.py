@@ -22,7 +22,6 @@ from hypothesis import strategies as st
 
 from graphir import DType
 from graphir.runtime import Program, interpret
-from graphir.runtime.program.cost_model import scaled
 from tests.support.control_flow import flow_programs, scalar_programs
 from tests.support.evaluator import agree, outcome
 from tests.support.native_runs import (
@@ -35,6 +34,7 @@ from tests.support.native_runs import (
     values,
 )
 from tests.support.program_calls import BLOCKS, calls
+from tests.support.scaled_thresholds import scaled
 from tests.support.strategies import STRONG
 
 

@@ -12,9 +12,9 @@ import pytest
 from graphir import GraphirError
 from graphir.numpy_api.trace import trace
 from graphir.runtime import Program, interpret
-from graphir.runtime.program.cost_model import scaled
 from tests.support.evaluator import same
 from tests.support.native_runs import needs_llvmlite
+from tests.support.scaled_thresholds import scaled
 from tests.support.tables import every
 
 pytestmark = [needs_llvmlite, pytest.mark.filterwarnings("ignore::RuntimeWarning")]

@@ -266,14 +266,6 @@ def test_rows_that_vectors_do_not_fit() -> None:
 
 
 @needs_llvmlite
-def test_machine_code_has_one_time() -> None:
-    made = program("now")
-    assert [one.op for one in made.profile(X).timings] == ["machine code"]
-    assert "machine code" in str(made.profile(X))
-    assert {one.op for one in program("off").profile(X).timings} == {"add", "multiply"}
-
-
-@needs_llvmlite
 @pytest.mark.parametrize(
     "op", [op for op in ops.CATALOGUE.values() if op.kind == "elementwise"], ids=lambda op: op.name
 )

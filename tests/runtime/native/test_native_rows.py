@@ -9,9 +9,9 @@ import numpy as np
 
 from graphir import DType, Graph, Symbol, ops
 from graphir.runtime import Program, interpret
-from graphir.runtime.program.cost_model import scaled
 from tests.support.evaluator import same
 from tests.support.native_runs import left, needs_llvmlite, step_by_step, values
+from tests.support.scaled_thresholds import scaled
 from tests.support.tables import every
 
 pytestmark = needs_llvmlite

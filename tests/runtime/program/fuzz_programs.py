@@ -28,6 +28,7 @@ from contextlib import contextmanager, nullcontext
 from functools import wraps
 from random import Random
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 
@@ -35,9 +36,7 @@ from graphir import Graph, GraphirError
 from graphir.numpy_api.trace import trace
 from graphir.passes.pipeline import Pass
 from graphir.runtime import Program, interpret
-from graphir.runtime.program import planning
-from graphir.runtime.program.codegen.assembly import Walk
-from graphir.runtime.program.cost_model import scaled
+from graphir.runtime.program import planning, plans
 from graphir.runtime.program.graph_rewrites.axis_orders import in_memory_order, inverse
 from graphir.runtime.program.plans import Plan
 from graphir.runtime.program.region_steps import RegionStep
@@ -46,6 +45,8 @@ from tests.runtime.program.drawn_programs import NUMPY_ERRORS, SPACE, Drawn
 from tests.runtime.program.drawn_statements import BROAD, KINDS, UPDATING
 from tests.support.evaluator import same
 from tests.support.native_runs import step_by_step
+from tests.support.scaled_thresholds import scaled
+from tests.support.verified_steps import rewrite_verified
 
 PATHS: Counter[str] = Counter()
 """The paths that plans took."""
@@ -59,7 +60,8 @@ def watched() -> Iterator[None]:
     for pipeline in pipelines:
         pipeline.passes, pipeline.verify_each = tuple(map(_counted, pipeline.passes)), True
     try:
-        yield
+        with patch.object(plans, "rewrite_steps", rewrite_verified):
+            yield
     finally:
         for pipeline, (passes, verify_each) in zip(pipelines, before, strict=True):
             pipeline.passes, pipeline.verify_each = passes, verify_each
@@ -96,7 +98,6 @@ def _paths(plan: Plan) -> Iterator[str]:
             continue
         yield from ["several blocks"] * (step.blocks > 1) + ["threads"] * (step.threads > 1)
         yield from ["rows"] * bool(step.rows) + ["parts of rows"] * bool(step.trees)
-        yield from ["long region"] * isinstance(step.body.function, Walk)
         for store in step.stores.values():
             whole = store.box.shape == store.shape
             kind = "memory of an operand" if whole else "a slice"
@@ -192,8 +193,6 @@ def _call(
         way = pick.random() if drawn.is_broad and not last else 1
         if way < 0.15:
             results = program(**dict(zip(program.graph.input_names, own, strict=True)))
-        elif way < 0.3:
-            results = program.watched(lambda done, total: None, *own)
         else:
             results = program(*own, out=out if out is None or len(out) > 1 else out[0])
         results = results if isinstance(results, tuple) else (results,)

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from graphir.runtime import Program, record
-from graphir.runtime.program.cost_model import scaled
 from graphir.runtime.program.tier import Mode
 from tests.support.evaluator import same
 from tests.support.native_runs import TIERS
+from tests.support.scaled_thresholds import scaled
 
 DTYPES = ["f8", "f8", "f4", "i4", "c16"]
 SHAPES: list[tuple[int, ...]] = [(9,), (40,), (5, 7), (8, 3), (2, 33), (3, 4, 5)]

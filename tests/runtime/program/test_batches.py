@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import random
-import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import pytest
 from graphir import Graph, Symbol, ops
 from graphir.runtime import Program, interpret, jit
 from graphir.runtime.native.array_ops.float_products import FloatProduct, float_products
-from graphir.runtime.program.batches import BatchStep, parts
+from graphir.runtime.program.batches import BatchStep
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.steps import CallStep
 from graphir.semantics import matrix_products as products
@@ -28,10 +27,10 @@ NATIVE = TIERS
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts of few small matrices; threads and fusion over rows for any work."""
     monkeypatch.setattr(COST, "BATCH", 1 << 13)
-    monkeypatch.setattr(COST, "BATCH_PART", 1)
     for name in ("SECOND_THREAD", "NATIVE_SECOND_THREAD"):
         monkeypatch.setattr(COST, name, 0)
     monkeypatch.setattr(COST, "CACHE", 1 << 10)
+    monkeypatch.setattr(COST, "NATIVE_WINDOWS", 1)  # no wavefronts
 
 
 def is_view(step: Any) -> bool:
@@ -132,7 +131,7 @@ def test_drawn_programs_have_the_bits_of_the_interpreter(native: Any) -> None:
         results = program(*drawn.inputs)
         both = [x if isinstance(x, tuple) else (x,) for x in (results, meant)]
         assert all(map(same, *both)), seed
-    assert fused > 30 and members > 3 * fused
+    assert (fused > 30 and members > 3 * fused) or native == "off"
 
 
 def attention(heads: int, length: int, width: int) -> Graph:
@@ -149,6 +148,7 @@ def normal(*shapes: tuple[int, ...]) -> list[np.ndarray]:
     return [random.normal(size=shape).astype(np.float32) for shape in shapes]
 
 
+@needs_llvmlite
 @pytest.mark.usefixtures("small_parts")
 def test_attention_is_one_step_whose_scores_stay_in_scratch_memory() -> None:
     inputs = normal(*[(7, 20, 16)] * 3)
@@ -156,6 +156,7 @@ def test_attention_is_one_step_whose_scores_stay_in_scratch_memory() -> None:
     assert len(step.members) == 5 and len(step.results) == 1 and step.threads == 2
 
 
+@needs_llvmlite
 @pytest.mark.usefixtures("small_parts")
 def test_a_widening_cast_and_an_epilogue_run_a_matrix_at_a_time() -> None:
     g = Graph("layer", rules="jax")
@@ -175,6 +176,7 @@ def test_a_widening_cast_and_an_epilogue_run_a_matrix_at_a_time() -> None:
     assert same(program(*arrays), interpret(g, *arrays))
 
 
+@needs_llvmlite
 @pytest.mark.usefixtures("small_parts")
 def test_products_with_a_vector_run_a_matrix_at_a_time() -> None:
     g = Graph("luma", rules="numpy")
@@ -189,8 +191,9 @@ def test_products_with_a_vector_run_a_matrix_at_a_time() -> None:
     assert same(program(*arrays), interpret(g, *arrays))
 
 
+@needs_llvmlite
 @pytest.mark.usefixtures("small_parts")
-def test_a_product_whose_matrices_a_part_would_split_is_no_member() -> None:
+def test_a_product_whose_matrices_a_batch_would_split_is_no_member() -> None:
     g = Graph("split", rules="numpy")
     x, y, z = [g.input("float32", shape) for shape in ((3, 40, 17, 16), (3, 40, 16, 17), (17, 5))]
     products = ops.matmul(x, y)
@@ -200,41 +203,6 @@ def test_a_product_whose_matrices_a_part_would_split_is_no_member() -> None:
     batches_by_lead = {step.lead: step for step in batch_steps(program, *arrays)}
     assert len(batches_by_lead[3, 40].members) == 2
     assert all(map(same, program(*arrays), interpret(g, *arrays)))
-
-
-@pytest.mark.parametrize("heads", [3, 5, 7])
-def test_parts_of_other_sizes_may_fuse_regions_in_another_way(
-    heads: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(COST, "BATCH", 1 << 14)  # four matrices
-    inputs = normal(*[(heads, 20, 16)] * 3)
-    meant = interpret(attention(heads, 20, 16), *inputs)
-    for cache in range(0, 20_000, 1600):
-        monkeypatch.setattr(COST, "CACHE", cache)
-        assert same(Program(attention(heads, 20, 16), threads=1)(*inputs), meant), cache
-
-
-def test_parts_cover_a_batch_once_in_order() -> None:
-    for lead in [(7,), (2, 3), (4, 1, 5), (1, 1)]:
-        numbers = np.arange(np.prod(lead)).reshape(lead)
-        for count in range(1, 25):
-            pieces = parts(lead, count)
-            assert max(numbers[part].size for part in pieces) <= count
-            order = itertools.chain(*[numbers[part].reshape(-1) for part in pieces])
-            assert [*order] == [*range(numbers.size)]
-
-
-@pytest.mark.parametrize("threads", [pytest.param(1, marks=pytest.mark.exhaustive), 2])
-def test_attention_takes_no_memory_for_the_scores_of_all_heads(threads: int) -> None:
-    inputs = normal(*[(96, 256, 8)] * 3)  # the scores have 25 MB, scratch memory 12 MB at most
-    program = Program(attention(96, 256, 8), threads=threads, native="off")
-    program(*inputs)
-    tracemalloc.start()
-    result = program(*inputs)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < 20 << 20
-    assert same(result, interpret(program.graph, *inputs))
 
 
 def test_large_products_in_parts_have_the_bits_of_the_whole() -> None:
@@ -264,6 +232,7 @@ def test_a_vector_as_long_as_the_batch_stays_whole(shape: tuple[int, ...]) -> No
         assert same(Program(g, threads=threads)(*inputs), interpret(g, *inputs))
 
 
+@needs_llvmlite
 @pytest.mark.usefixtures("small_parts")
 @every("dtype", ["uint8", "bool", "float16"])
 def test_matrices_of_any_dtype_are_transposed_within_a_batch(dtype: str) -> None:
@@ -278,23 +247,12 @@ def test_matrices_of_any_dtype_are_transposed_within_a_batch(dtype: str) -> None
     assert same(program(np.abs(inputs)), interpret(g, np.abs(inputs)))
 
 
-@pytest.mark.usefixtures("small_parts")
-def test_an_error_in_a_thread_is_raised_and_the_next_call_computes() -> None:
-    graph, inputs = attention(7, 20, 16), normal(*[(7, 20, 16)] * 3)
-    program = Program(graph, threads=2)
-    (step,) = batch_steps(program, *inputs)
-    whole, step.parts = step.parts, [*step.parts[:-1], (slice(0, -1),)]
-    with pytest.raises(ValueError):
-        program(*inputs)
-    step.parts = whole
-    assert same(program(*inputs), interpret(graph, *inputs))
-
-
+@needs_llvmlite
 @pytest.mark.usefixtures("small_parts")
 def test_the_explanation_says_which_steps_run_on_the_same_matrices() -> None:
     text = Program(attention(7, 20, 16), threads=2).explain(*normal(*[(7, 20, 16)] * 3))
     assert "steps 1, 2, 3, 4, 5 run together on the same matrices" in text
-    assert "of the batch [7], 2 threads; 6 of their 7 results stay in scratch memory" in text
+    assert "of the batch [7] in machine code, 2 threads; 6 of their 7 results stay in" in text
     assert "BLAS" in text
 
 

@@ -9,8 +9,9 @@ import numpy as np
 from graphir import Graph, Symbol, control, ops
 from graphir.passes.rewriter import bodies_of
 from graphir.runtime import Program, interpret
-from graphir.runtime.program.cost_model import COST, scaled
+from graphir.runtime.program.cost_model import COST
 from tests.support.evaluator import agree, same
+from tests.support.scaled_thresholds import scaled
 from tests.support.tables import every
 
 WEIGHTS = np.arange(120 * 100).astype(np.int8).reshape(120, 100)

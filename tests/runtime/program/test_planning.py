@@ -1,23 +1,17 @@
-"""The pipelines of the planner: what verification finds, preconditions, and plans for inputs."""
+"""The pipelines of the planner: what verification finds."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from graphir import ExecutionError, Graph, GraphError, ops
+from graphir import Graph, GraphError, ops
 from graphir.passes import lower
 from graphir.passes.pipeline import Pipeline
 from graphir.runtime import Program, interpret
-from graphir.runtime.program import planning
-from graphir.runtime.program.planning import (
-    PLANNING,
-    STEP_FUSIONS,
-    STEP_REWRITES,
-    PlanDraft,
-    StepRewrite,
-)
+from graphir.runtime.program.planning import PLANNING, rewrite_steps
 from tests.support.evaluator import same
+from tests.support.verified_steps import verify
 
 
 def softmax_of_a_product() -> Graph:
@@ -35,10 +29,6 @@ def update_of_rows() -> Graph:
     return g
 
 
-def draft_of(program: Program) -> PlanDraft:
-    return PlanDraft([*program.bound({})], program)
-
-
 def test_each_pass_keeps_the_value_of_the_graph() -> None:
     graph = lower(softmax_of_a_product())
     inputs = [np.random.default_rng(0).normal(size=x.shape).astype("f4") for x in graph.inputs]
@@ -47,41 +37,17 @@ def test_each_pass_keeps_the_value_of_the_graph() -> None:
         assert all(map(same, interpret(planned, *inputs), interpret(graph, *inputs)))
 
 
-def test_rewrites_apply_if_their_preconditions_hold() -> None:
-    plain, updating = (draft_of(Program(g())) for g in (softmax_of_a_product, update_of_rows))
-    both = (*STEP_REWRITES, *STEP_FUSIONS)
-    applied = [
-        {entry.change.__name__ for entry in both if entry.when(x)} for x in (plain, updating)
-    ]
-    assert "fuse_phases" in applied[0] and "mark_updates" not in applied[0]
-    assert "mark_updates" in applied[1] and "fuse_phases" not in applied[1]
-    assert "read_narrow_operands" in applied[0] & applied[1]
-
-
-def test_verification_names_the_rewrite_that_drops_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    def drop_first_step(draft: PlanDraft) -> None:
-        draft.steps = draft.steps[1:]
-
-    wrong = StepRewrite(drop_first_step, PlanDraft.always)
-    monkeypatch.setattr(planning, "STEP_REWRITES", (*STEP_REWRITES, wrong))
-    with pytest.raises(GraphError, match="in rewrite drop_first_step"):
-        Program(softmax_of_a_product()).plan({})
+def test_verification_finds_a_step_that_is_missing() -> None:
+    program = Program(softmax_of_a_product())
+    rewritten = rewrite_steps([*program.bound({})], program)
+    verify(rewritten, program)
+    with pytest.raises(GraphError, match="no step computes some outputs"):
+        verify(rewritten._replace(steps=rewritten.steps[1:]), program)
 
 
 def test_verification_finds_reads_after_an_update_in_place() -> None:
-    draft = draft_of(Program(update_of_rows())).rewrite()
-    draft.verify()
-    overwritten = draft.steps[-1]
-    draft.steps = [*draft.steps, overwritten]
+    program = Program(update_of_rows())
+    rewritten = rewrite_steps([*program.bound({})], program)
+    verify(rewritten, program)
     with pytest.raises(GraphError, match="reads cells without values"):
-        draft.verify()
-
-
-def test_plan_for_gives_the_plan_that_a_call_runs() -> None:
-    program = Program(softmax_of_a_product())
-    x, y = np.ones((40, 30), "f4"), np.ones((30, 50), "f4")
-    plan = program.plan_for(x, y=y)
-    program(x, y)
-    assert program.plans == [plan] and plan.shapes == [(40, 50), (40, 30)]
-    with pytest.raises(ExecutionError, match="x"):
-        program.plan_for(x.T, y)
+        verify(rewritten._replace(steps=[*rewritten.steps, rewritten.steps[-1]]), program)

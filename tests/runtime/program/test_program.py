@@ -45,8 +45,6 @@ def is_interpreted(call: Any) -> None:
         program(*inputs, out=outs)
         assert agree(outs, meaning)
         assert len(program.explain(*inputs).splitlines()) > len(program.steps)
-        named = {one.op for one in program.profile(*inputs).timings}
-        assert {step.symbol.op.name for step in program.steps if hasattr(step, "symbol")} <= named
 
 
 @pytest.mark.exhaustive
@@ -288,7 +286,6 @@ def test_ten_thousand_nodes(shape: Any) -> None:
     check(graph, given, blocks=(None,), threads=(1,))
     program = Program(graph)
     assert len(program.explain(given).splitlines()) > len(program.steps)
-    assert str(program.profile(given))
 
 
 def test_execute_keeps_its_program() -> None:

@@ -262,7 +262,7 @@ def test_errors_let_go_of_arrays() -> None:
 
 
 RUN = """
-import numpy as np, sys
+import numpy as np, sys, threading
 from graphir import Graph
 from graphir.runtime import execute, Program
 def anonymous():
@@ -280,10 +280,15 @@ out = np.memmap(sys.argv[1] + "/y", np.float32, "w+", shape=n)
 sums = np.empty((), "bfloat16"), np.empty((), np.float32)
 few = np.ones(9, np.float32)
 execute(graph, few)
-before, most = anonymous(), [0.0]
-def watch(done, total):
-    most[0] = max(most[0], anonymous())
-found = execute(graph, given, out=(out, *sums), progress=watch)
+before, most, is_done = anonymous(), [0.0], threading.Event()
+def watch():
+    while not is_done.wait(0.001):
+        most[0] = max(most[0], anonymous())
+watcher = threading.Thread(target=watch)
+watcher.start()
+found = execute(graph, given, out=(out, *sums))
+is_done.set()
+watcher.join()
 assert found[0] is out and out[-1] == given[-1] * 2 + 1 and out[0] == 1 and sums[1] == 24
 print(most[0] - before)
 """

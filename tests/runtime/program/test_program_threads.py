@@ -1,8 +1,7 @@
-"""Programs shared by threads and processes; what callers see of blocks: errors, progress, state."""
+"""Programs shared by threads and processes; what callers see of blocks: errors, state."""
 
 from __future__ import annotations
 
-import contextvars
 import multiprocessing
 import os
 import signal
@@ -119,15 +118,6 @@ def test_no_thread_is_left() -> None:
     assert before.issuperset(threading.enumerate())
 
 
-def test_a_call_within_a_call() -> None:
-    """From what is told of progress, as from a signal handler."""
-    program = Program(chain(), threads=2, block=100)
-    x = np.linspace(1, 2, 1000, dtype=np.float32)
-    expected, found = interpret(program.graph, x, x), []
-    program.watched(lambda done, total: found.append(program(x, x)), x, x)
-    assert found and all(same(one, expected) for one in found)
-
-
 # -- errors
 
 
@@ -209,67 +199,10 @@ def test_float_errors_never_warn_and_state_is_the_callers(threads: int) -> None:
     x = np.linspace(-1e38, 1e38, 1000, dtype=np.float32)
     with np.errstate(all="raise"):
         before = np.geterr()
-        states: list[Any] = []
         for _ in range(2):
             found = program(x, x)
-        program.watched(lambda done, total: states.append(np.geterr()), x, x)
-        assert np.geterr() == before and all(one == before for one in states) and states
+        assert np.geterr() == before
     assert same(found, interpret(program.graph, x, x))
-
-
-def test_context_variables_are_the_callers() -> None:
-    variable: contextvars.ContextVar[int] = contextvars.ContextVar("variable", default=0)
-    program = Program(chain(), threads=2, block=10)
-    x = np.ones(50, np.float32)
-    program(x, x)
-    variable.set(7)
-    seen: list[int] = []
-    program.watched(lambda done, total: seen.append(variable.get()), x, x)
-    assert variable.get() == 7 and set(seen) == {7}
-
-
-# -- progress
-
-
-@every("threads", [1, 2, 4])
-@every("size", [0, 1, 99, 100, 1000])
-def test_progress(threads: int, size: int) -> None:
-    x = np.ones(size, np.float32)
-    told: list[tuple[int, int]] = []
-    program = Program(chain(), threads=threads, block=100)
-    found = program.watched(lambda *pair: told.append(pair), x, x)
-    assert same(found, interpret(program.graph, x, x))
-    total = max(1, -(-size // 100))
-    done = [one for one, _ in told]
-    assert {number for _, number in told} == {total}
-    assert done[-1] == total and done == sorted(set(done)) and done[0] > 0
-
-
-def test_progress_of_several_steps() -> None:
-    told: list[tuple[int, int]] = []
-    given = inputs_of((100, 100))
-    execute(mixed(), *given, progress=lambda *pair: told.append(pair))
-    assert told == sorted(set(told)) and told[-1][0] == told[-1][1] == told[0][1]
-
-
-def test_progress_on_stderr(capsys: Any) -> None:
-    x = np.ones(10**6, np.float32)
-    execute(chain(), x, x, progress=True)
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1 and told.endswith(" blocks\n")
-    assert f"[{'#' * 30}] 100 %, " in told
-
-
-def test_progress_that_raises() -> None:
-    def stop(done: int, total: int) -> None:
-        raise RuntimeError("enough")
-
-    program = Program(chain(), threads=3, block=10)
-    x = np.ones(500, np.float32)
-    with pytest.raises(RuntimeError, match="enough"):
-        program.watched(stop, x, x)
-    assert same(program(x, x), interpret(program.graph, x, x))
-    assert threads() == [threading.main_thread()]
 
 
 # -- processes

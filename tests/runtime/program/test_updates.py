@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from graphir import DType, ExecutionError, Graph, ops
 from graphir.numpy_api.trace import trace
 from graphir.runtime import Program, interpret, record
-from graphir.runtime.program.cost_model import COST, scaled
+from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.region_steps import RegionStep
 from graphir.runtime.program.rewrites.updates import UPDATES, Memory
 from graphir.runtime.program.steps import CallStep
 from tests.support.evaluator import same
 from tests.support.native_runs import TIERS
+from tests.support.scaled_thresholds import scaled
 from tests.support.strategies import arrays, draws
 from tests.support.tables import every
 

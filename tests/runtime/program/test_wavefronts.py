@@ -14,9 +14,9 @@ import pytest
 from graphir import trace
 from graphir.runtime import Program, interpret
 from graphir.runtime.native import is_installed
-from graphir.runtime.program.cost_model import scaled
 from graphir.runtime.program.wavefronts import WavefrontStep
 from tests.support.evaluator import same
+from tests.support.scaled_thresholds import scaled
 from tests.support.tables import every
 
 NATIVE = ("off", "auto", "now")
@@ -326,17 +326,6 @@ def test_results_go_into_arrays_of_the_caller(native: Any) -> None:
         assert same(out, expected)
         own = array.copy()
         assert same(program(own, out=own), expected)
-
-
-@every("native", NATIVE)
-def test_progress_counts_the_blocks(native: Any) -> None:
-    (array,) = draws((90, 80))
-    calls: list[Any] = []
-    with scaled(1, **LARGE):
-        program = program_of(heat, array, native=native, threads=2)
-        program.watched(lambda *counts: calls.append(counts), array)
-    assert calls[-1][0] == calls[-1][1]
-    assert sorted(calls) == calls
 
 
 def test_a_call_leaves_no_cycle_that_holds_its_arrays() -> None:

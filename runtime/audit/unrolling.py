@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, cast
 
@@ -33,33 +34,17 @@ from graphir.ops.attribute_record import TO_DTYPE, AttributeRecord
 from graphir.ops.dims import evaluate, with_sizes
 from graphir.ops.op import Op
 from graphir.passes.rewriter import bodies_of
+from graphir.runtime.audit.library_calls import CallResult, LibraryCall, TracedCall
+from graphir.runtime.audit.opaque import OpaqueStep
 from graphir.runtime.interpreter import ReferenceRun
 from graphir.runtime.results import refused
 from graphir.semantics.control_flow import ControlCall
+from graphir.semantics.library_calls import NumPyCall
 
 MOST = 50_000
 """The most symbols of an unrolled graph."""
 
 control = ops.control
-
-
-class StepBeside(NamedTuple):
-    """A step that the straight graph lacks: a choice by a value, or a call of another library.
-
-    `results` are the inputs that hold the results of a call. `operands` are the symbols that the
-    step reads; None if some are opaque. `chooses` holds for a choice, and `truth` if it reads only
-    whether a value is nonzero. `function` is that of a call, and `parts` the number of its results,
-    opaque ones among them.
-    """
-
-    what: str
-    location: Location
-    results: tuple[Symbol, ...]
-    operands: tuple[Symbol, ...] | None
-    chooses: bool = False
-    truth: bool = False
-    function: Any = None
-    parts: int = 0
 
 
 class Unrolled(NamedTuple):
@@ -70,7 +55,7 @@ class Unrolled(NamedTuple):
 
     graph: Graph
     arrays: list[NDArray[Any]]
-    steps: list[StepBeside]
+    steps: list[OpaqueStep]
     arguments: int
 
 
@@ -141,7 +126,7 @@ class _Unrolling:
         self.run = _Straight(self.new, (), dict(sizes))
         self.relocation = Relocation()
         self.arrays: list[NDArray[Any]] = []
-        self.steps: list[StepBeside] = []
+        self.steps: list[OpaqueStep] = []
         # The name and the location of the innermost op of control flow that runs.
         self.what, self.here = "", Location.at("", 0)
         self._last_uses: dict[int, list[int]] = {}
@@ -229,7 +214,8 @@ class _Unrolling:
     def steered(self, symbol: Symbol, truth: bool) -> None:
         """Note that a value chose which graph runs."""
         self.require_room()
-        self.steps.append(StepBeside(self.what, self.here, (), (symbol,), True, truth))
+        step = OpaqueStep(self.what, self.here, "chooses by a value what runs", (), (symbol,))
+        self.steps.append(replace(step, steers=True, exact=True, truth=truth))
 
     # -- control flow
 
@@ -328,14 +314,15 @@ class _Unrolling:
         results, operands = (
             tuple(x.symbol for x in group if x.symbol is not None) for group in (values, args)
         )
-        step = StepBeside(
+        step = OpaqueStep(
             callee.name,
             self.here,
+            "is computed by its library alone",
             results,
             operands if len(operands) == len(args) else None,
-            function=callee.function,
-            parts=len(parts),
+            promotes=False,  # the graph says what a call casts: see parts_unseen
         )
+        step = _with_call(step, callee.function, len(parts))
         self.steps.append(step)
         yield from values
 
@@ -361,3 +348,18 @@ class _UnrolledCall(ControlCall):
     def stack(self, length: int, row: Any) -> Any:
         """Return a list for the rows of a result."""
         return [None] * length
+
+
+def _with_call(step: OpaqueStep, function: Any, parts: int) -> OpaqueStep:
+    """Return the step of a call, which says how an audit can call the function again.
+
+    `parts` is the number of results of the function, opaque ones among them.
+    """
+    call = TracedCall(function) if isinstance(function, NumPyCall) else function
+    if not isinstance(call, LibraryCall):
+        return replace(step, compiled=True)
+    if call.data_of is None or step.operands is None:
+        is_whole = step.operands is not None and len(step.results) == parts
+        return replace(step, compiled=True, call=CallResult(call, 0) if is_whole else None)
+    operands = tuple(step.operands[i] for i in call.data_of)
+    return replace(step, operands=operands, exact=True, keeps=call.draws)
