@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -272,15 +271,8 @@ class ColumnWriter(ModuleWriter):
 
 def steps_of(x: Array, shape: tuple[int, ...], space: ColumnSpace) -> Steps | None:
     """Return the steps of an array, broadcast to `shape`; None if an axis has several."""
-    return _steps_of(x.shape, x.strides, shape, space)
-
-
-@lru_cache(1 << 10)
-def _steps_of(
-    own: tuple[int, ...], by_axis: tuple[int, ...], shape: tuple[int, ...], space: ColumnSpace
-) -> Steps | None:
-    strides = [0] * (len(shape) - len(own))
-    strides += [by if n > 1 else 0 for n, by in zip(own, by_axis, strict=True)]
+    strides = [0] * (len(shape) - x.ndim)
+    strides += [by if n > 1 else 0 for n, by in zip(x.shape, x.strides, strict=True)]
     steps: list[int] = []
     end = len(shape)
     for size in (space.lanes, space.rows, space.lead):
