@@ -416,25 +416,22 @@ def loop_operation(run: LoopRun) -> Operation:
     template: list[int] = []
     before: list[LoopMove] = []
     after: list[LoopMove] = []
+    in_record, in_array, in_state = LoopStorage
     for k, (dtype, shape) in enumerate(run.operands):
         place, source = len(template), count + k
         template += [0, *shape]
         if not shape:
-            before.append(
-                LoopMove(LoopStorage.STATE, place, LoopStorage.ARRAY, source, dtype.itemsize)
-            )
+            before.append(LoopMove(in_state, place, in_array, source, dtype.itemsize))
             if k < run.carries:
-                after.append(
-                    LoopMove(LoopStorage.ARRAY, k, LoopStorage.STATE, place, dtype.itemsize)
-                )
+                after.append(LoopMove(in_array, k, in_state, place, dtype.itemsize))
             continue
         if k < run.carries:
             size = math.prod(shape) * dtype.itemsize
-            before.append(LoopMove(LoopStorage.ARRAY, k, LoopStorage.ARRAY, source, size))
+            before.append(LoopMove(in_array, k, in_array, source, size))
             source = k
-        before.append(LoopMove(LoopStorage.STATE, place, LoopStorage.RECORD, source, 8))
+        before.append(LoopMove(in_state, place, in_record, source, 8))
     for k in range(run.carries, count):
-        before.append(LoopMove(LoopStorage.STATE, len(template), LoopStorage.RECORD, k, 8))
+        before.append(LoopMove(in_state, len(template), in_record, k, 8))
         template.append(0)
     state = np.array([*template, run.length], np.int64)
     status = count + len(run.operands)
