@@ -175,17 +175,15 @@ class Reduction(NamedTuple):
     def _first_of(
         self, to: str, x: str, y: str, kinds: Sequence[str], is_later: bool = True
     ) -> Iterator[str]:
-        """Yield the code that leaves the better of two elements, and its place, in registers `to`.
+        """Yield the code that leaves the better of two keys, and its place, in registers `to`.
 
-        Of equal elements it leaves the one with the lower place: `x` if every `y` is later.
+        Of equal keys it leaves the one with the lower place: `x` if every `y` is later.
         """
         value, place = kinds
         truth = value.replace(self.kind, "i1")
         yield f"  {to}b = {self._is_better(f'{x}0', f'{y}0', value)}"
         if not is_later:
-            equal = f"$(xor {truth} $({self._is_better(f'{y}0', f'{x}0', value)}), {{}})"
-            equal = equal.format("true" if truth == "i1" else "splat (i1 true)")
-            first = f"$(icmp ult {place} {y}1, {x}1)"
+            equal, first = f"$(icmp eq {value} {x}0, {y}0)", f"$(icmp ult {place} {y}1, {x}1)"
             yield f"  {to}c = or {truth} {to}b, $(and {truth} {equal}, {first})"
         for p, kind in enumerate(kinds):
             condition = f"{truth} {to}{'b' if is_later else 'c'}"
