@@ -93,13 +93,6 @@ class ColumnTile(NamedTuple):
     lanes: int
 
 
-class ColumnTiles(NamedTuple):
-    """ColumnTiles of one kind, by their lanes."""
-
-    tile: ColumnTile
-    ranges: Sequence[Range]
-
-
 def reduction_of(name: str, dtype: np.dtype[Any]) -> Reduction:
     """Return a reduction of columns; a sum of bools is true if any is."""
     if dtype == np.bool_:
@@ -109,8 +102,10 @@ def reduction_of(name: str, dtype: np.dtype[Any]) -> Reduction:
 
 def tiles_of(
     space: ColumnSpace, threads: int, sizes: Sequence[int], cheap: bool, features: Collection[str]
-) -> ColumnTiles:
-    """Return tiles that cover the lanes, as many for each thread, if a row is long enough.
+) -> tuple[ColumnTile, Sequence[Range]]:
+    """Return the form of tiles that cover the lanes, and their lanes.
+
+    If a row is long enough, each thread has as many tiles.
 
     `sizes` are the bytes of an element of each reduction.
     """
@@ -127,7 +122,7 @@ def tiles_of(
         lanes //= 2
     vectors = -(-(least + (space.lanes % count > 0)) // lanes)
     bounds = [space.lanes * i // count for i in range(count + 1)]
-    return ColumnTiles(ColumnTile(vectors, lanes), list(itertools.pairwise(bounds)))
+    return ColumnTile(vectors, lanes), list(itertools.pairwise(bounds))
 
 
 def tile_kernel(

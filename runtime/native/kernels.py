@@ -34,7 +34,7 @@ from graphir.runtime.native.drivers.thread_pool import shared_ranges
 from graphir.runtime.native.emitters import EMITTERS
 from graphir.runtime.native.functions import INLINE
 from graphir.runtime.native.instruction_selection import NativeCode, is_reduced, structure
-from graphir.runtime.native.probe import engine, extensions, failure_reason
+from graphir.runtime.native.probe import UnusableError, engine, extensions, failure_reason, features
 from graphir.runtime.native.region_calls import KernelCall, address_of, job_of_leaves
 from graphir.runtime.native.region_writer import (
     Kernel,
@@ -391,7 +391,7 @@ class Kernels:
             return None
         cheap = all(function in ANY_LAYOUT for function, *_ in self.code.instructions)
         sizes = [array.itemsize for array in sums]
-        tile, ranges = tiles_of(space, threads, sizes, cheap, engine().processor().features)
+        tile, ranges = tiles_of(space, threads, sizes, cheap, features())
         names = tuple([rows.symbol.op.name for rows in step.rows])
         key = ColumnKinds(kinds[: len(self.code.inputs)], names, tile)
         if not (kernel := self.kernel(key)):
@@ -488,7 +488,11 @@ class Kernels:
         if threads == 1 or not isinstance(step, RegionStep):
             return None
         blocks, trees = step.cut(step.size // max(threads, ranges) + 64)
-        return None if trees else shared_ranges(blocks[0][1], min(threads, len(blocks)) - 1)
+        try:
+            return None if trees else shared_ranges(blocks[0][1], min(threads, len(blocks)) - 1)
+        except UnusableError as error:  # no pool of threads, and no kernel either
+            self._shared.why = failure_reason(error)
+            return None
 
     def threads(self, step: AnyStep) -> int:
         """Return the number of threads that the work of a step justifies."""
@@ -502,13 +506,12 @@ class Kernels:
     def cost(self) -> float:
         """The estimated nanoseconds per element, for the instructions and for the bytes moved."""
         code = self.code
-        bytes_moved = [
-            symbol.dtype.storage.itemsize for symbol in (*code.inputs.values(), *code.outs)
-        ]
+        operands = (*code.inputs.values(), *code.outs)
+        bytes_moved = sum(symbol.dtype.storage.itemsize for symbol in operands)
         prices = [
             _price(function, code.dtypes[out].itemsize) for function, _, out, _ in code.instructions
         ]
-        return COST.NATIVE_BYTE * sum(bytes_moved) + sum(prices)
+        return COST.NATIVE_BYTE * bytes_moved + sum(prices)
 
     @lazy
     def row(self) -> float:
