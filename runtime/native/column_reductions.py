@@ -17,7 +17,6 @@ from graphir.runtime.native.assembly import words_of
 from graphir.runtime.native.background import submit
 from graphir.runtime.native.column_tiles import (
     ColumnTile,
-    ColumnTiles,
     Steps,
     reduction_of,
     steps_of,
@@ -28,9 +27,10 @@ from graphir.runtime.native.column_tiles import (
 from graphir.runtime.native.drivers.jobs import Job
 from graphir.runtime.native.drivers.row_phases import PhaseTable, PlacedKernel
 from graphir.runtime.native.instruction_selection import NativeCode
-from graphir.runtime.native.probe import engine
+from graphir.runtime.native.probe import engine, features
 from graphir.runtime.native.region_writer import Kernel
 from graphir.runtime.native.row_reductions import Reduction
+from graphir.runtime.program.blocks import Range
 from graphir.runtime.program.cost_model import COST, LINE
 from graphir.runtime.program.memory import lookup
 from graphir.runtime.program.rows import ColumnSpace, finish_columns, neutral
@@ -64,10 +64,10 @@ class ColumnReduction(PaidKernels[ColumnTile, Any]):
         """Return the kernel of a tile."""
         return engine().Compiled(reduction_kernel(self.reduction, kind))
 
-    def tiles(self, space: ColumnSpace, threads: int) -> ColumnTiles:
+    def tiles(self, space: ColumnSpace, threads: int) -> tuple[ColumnTile, Sequence[Range]]:
         """Return the tiles that cover the lanes."""
         sizes = [self.reduction.dtype.itemsize]
-        return tiles_of(space, threads, sizes, True, engine().processor().features)
+        return tiles_of(space, threads, sizes, True, features())
 
     def job(self, space: ColumnSpace, threads: int, now: bool) -> Job | None:
         """Return the reduction of a contiguous array on at most some threads.

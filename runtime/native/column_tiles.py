@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -94,13 +93,6 @@ class ColumnTile(NamedTuple):
     lanes: int
 
 
-class ColumnTiles(NamedTuple):
-    """ColumnTiles of one kind, by their lanes."""
-
-    tile: ColumnTile
-    ranges: Sequence[Range]
-
-
 def reduction_of(name: str, dtype: np.dtype[Any]) -> Reduction:
     """Return a reduction of columns; a sum of bools is true if any is."""
     if dtype == np.bool_:
@@ -110,8 +102,10 @@ def reduction_of(name: str, dtype: np.dtype[Any]) -> Reduction:
 
 def tiles_of(
     space: ColumnSpace, threads: int, sizes: Sequence[int], cheap: bool, features: Collection[str]
-) -> ColumnTiles:
-    """Return tiles that cover the lanes, as many for each thread, if a row is long enough.
+) -> tuple[ColumnTile, Sequence[Range]]:
+    """Return the form of tiles that cover the lanes, and their lanes.
+
+    If a row is long enough, each thread has as many tiles.
 
     `sizes` are the bytes of an element of each reduction.
     """
@@ -128,7 +122,7 @@ def tiles_of(
         lanes //= 2
     vectors = -(-(least + (space.lanes % count > 0)) // lanes)
     bounds = [space.lanes * i // count for i in range(count + 1)]
-    return ColumnTiles(ColumnTile(vectors, lanes), list(itertools.pairwise(bounds)))
+    return ColumnTile(vectors, lanes), list(itertools.pairwise(bounds))
 
 
 def tile_kernel(
@@ -272,15 +266,8 @@ class ColumnWriter(ModuleWriter):
 
 def steps_of(x: Array, shape: tuple[int, ...], space: ColumnSpace) -> Steps | None:
     """Return the steps of an array, broadcast to `shape`; None if an axis has several."""
-    return _steps_of(x.shape, x.strides, shape, space)
-
-
-@lru_cache(1 << 10)
-def _steps_of(
-    own: tuple[int, ...], by_axis: tuple[int, ...], shape: tuple[int, ...], space: ColumnSpace
-) -> Steps | None:
-    strides = [0] * (len(shape) - len(own))
-    strides += [by if n > 1 else 0 for n, by in zip(own, by_axis, strict=True)]
+    strides = [0] * (len(shape) - x.ndim)
+    strides += [by if n > 1 else 0 for n, by in zip(x.shape, x.strides, strict=True)]
     steps: list[int] = []
     end = len(shape)
     for size in (space.lanes, space.rows, space.lead):

@@ -6,7 +6,7 @@ An entry calls a kernel on all elements; threads call a kernel on ranges of elem
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -34,8 +34,8 @@ from graphir.runtime.native.drivers.thread_pool import shared_ranges
 from graphir.runtime.native.emitters import EMITTERS
 from graphir.runtime.native.functions import INLINE
 from graphir.runtime.native.instruction_selection import NativeCode, is_reduced, structure
-from graphir.runtime.native.probe import engine, extensions, failure_reason
-from graphir.runtime.native.region_calls import KernelCall, job_of_leaves
+from graphir.runtime.native.probe import UnusableError, engine, extensions, failure_reason, features
+from graphir.runtime.native.region_calls import KernelCall, address_of, job_of_leaves
 from graphir.runtime.native.region_writer import (
     Kernel,
     Kind,
@@ -250,7 +250,7 @@ class Kernels:
             )
             for symbol in (*reads, *writes)
         ]
-        record = [*map(_address, arrays), *layout.record[len(arrays) :]]
+        record = [*map(address_of, arrays), *layout.record[len(arrays) :]]
         long = step.size * self.cost > COST.RELEASED_LOCK
         threads = shared or NOT_SHARED
         return kernel.entry(EntryCall(specs, len(reads), record, step.size, long, threads, empty))
@@ -316,7 +316,7 @@ class Kernels:
         bind = partial(self._columns_job, step, space, arrays, sums, threads)
         job = lookup(self.jobs, key, bind, COST.KEPT_PLANS)
         if job:
-            job.run([_address(x) for x in (*arrays, *sums)])
+            job.run([address_of(x) for x in (*arrays, *sums)])
         return job is not None
 
     def column_job(
@@ -383,13 +383,12 @@ class Kernels:
             return None
         cheap = all(function in ANY_LAYOUT for function, *_ in self.code.instructions)
         sizes = [array.itemsize for array in sums]
-        tile, ranges = tiles_of(space, threads, sizes, cheap, engine().processor().features)
-        key = ColumnKinds(kinds[: len(self.code.inputs)], tuple(_names(step)), tile)
+        tile, ranges = tiles_of(space, threads, sizes, cheap, features())
+        names = tuple([rows.symbol.op.name for rows in step.rows])
+        key = ColumnKinds(kinds[: len(self.code.inputs)], names, tile)
         if not (kernel := self.kernel(key)):
             return None
-        records = records_of(
-            space, [step_sizes for step_sizes in steps if step_sizes], sums, ranges
-        )
+        records = records_of(space, [*filter(None, steps)], sums, ranges)
         return tile_job(kernel, records, len(arrays) + len(sums), space, threads)
 
     def _columns_together(
@@ -481,7 +480,11 @@ class Kernels:
         if threads == 1 or not isinstance(step, RegionStep):
             return None
         blocks, trees = step.cut(step.size // max(threads, ranges) + 64)
-        return None if trees else shared_ranges(blocks[0][1], min(threads, len(blocks)) - 1)
+        try:
+            return None if trees else shared_ranges(blocks[0][1], min(threads, len(blocks)) - 1)
+        except UnusableError as error:  # no pool of threads, and no kernel either
+            self._shared.why = failure_reason(error)
+            return None
 
     def threads(self, step: AnyStep) -> int:
         """Return the number of threads that the work of a step justifies."""
@@ -495,29 +498,18 @@ class Kernels:
     def cost(self) -> float:
         """The estimated nanoseconds per element, for the instructions and for the bytes moved."""
         code = self.code
-        bytes_moved = [
-            symbol.dtype.storage.itemsize for symbol in (*code.inputs.values(), *code.outs)
-        ]
+        operands = (*code.inputs.values(), *code.outs)
+        bytes_moved = sum(symbol.dtype.storage.itemsize for symbol in operands)
         prices = [
             _price(function, code.dtypes[out].itemsize) for function, _, out, _ in code.instructions
         ]
-        return COST.NATIVE_BYTE * sum(bytes_moved) + sum(prices)
+        return COST.NATIVE_BYTE * bytes_moved + sum(prices)
 
     @lazy
     def row(self) -> float:
         """The estimated nanoseconds per row that is shorter than a vector."""
         loops = [function for function, *_ in self.code.instructions if function not in CHEAP]
         return COST.NATIVE_ROW + COST.NATIVE_ROW_LOOP * len(loops)
-
-
-def _names(step: RegionStep) -> Iterator[str]:
-    """Yield the names of the row-wise ops of a step."""
-    for rows in step.rows:
-        yield rows.symbol.op.name
-
-
-def _address(array: Array) -> int:
-    return array.ctypes.data
 
 
 def _price(function: Any, size: int) -> float:

@@ -61,6 +61,13 @@ def engine() -> Any:
     return module
 
 
+def features() -> set[str]:
+    """Return the extensions of the processor; none if this process cannot use machine code."""
+    with LOCK:
+        module, why = _start()
+    return set() if why else module.processor().features
+
+
 def failure_reason(error: Exception) -> str:
     """Return an error of LLVM as a reason to stay in NumPy, and log the first in the process."""
     why = str(error) if isinstance(error, UnusableError) else f"{type(error).__name__}: {error}"
@@ -156,15 +163,14 @@ def extensions(calls: Iterable[tuple[Any, str]]) -> set[str]:
     `calls` are the functions that a region calls, with the code of the operand's dtype; the first
     question about each runs its emitter on 200,000 numbers. The caller must hold background.LOCK.
     """
-    features = engine().processor().features
-    functions = set[str]()
+    known, functions = features(), set[str]()
     for call in calls:
-        required = [extension for extension in INLINE.get(call, ()) if extension in features]
+        required = [extension for extension in INLINE.get(call, ()) if extension in known]
         first = next(
             (extension for extension in required if _has_the_bits_of_numpy(*call, extension)), None
         )
         functions |= {extension_of(*call, first)} if first else set()
-    return features | functions
+    return known | functions
 
 
 @cache

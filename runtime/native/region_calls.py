@@ -84,8 +84,8 @@ class KernelCall:
                 None if array is None else laid_out(array.view(dtype), step.shape, step.longest)
             )
             row_reads.append((consumer, register, operand_laid))
-        addresses = [_address(array) for array in (*self.arrays, *outs)]
-        sum_addresses = [(_address(array), array.itemsize) for array in sums.values()]
+        addresses = [address_of(array) for array in (*self.arrays, *outs)]
+        sum_addresses = [(address_of(array), array.itemsize) for array in sums.values()]
         if self.has_threads:
             return self._share(addresses, sum_addresses, partition)
 
@@ -101,7 +101,7 @@ class KernelCall:
                     }
                 leaf = i - a // step.length if trees else 0
                 bases = addresses + [
-                    _address(buffer) - a * buffer.itemsize for buffer in buffers.values()
+                    address_of(buffer) - a * buffer.itemsize for buffer in buffers.values()
                 ]
                 bases += [base + leaf * size for base, size in sum_addresses]
                 record[: len(bases)] = bases
@@ -163,5 +163,6 @@ def job_of_leaves(
     return job_of_calls(kernel, records, places, ranges, threads)
 
 
-def _address(array: Array) -> int:
+def address_of(array: Array) -> int:
+    """Return the address of the first element of an array."""
     return array.ctypes.data

@@ -324,15 +324,8 @@ class ModuleWriter:
         The first segment also copies to scratch memory the inputs and constants that inner loops
         and sums cannot read in place.
         """
-        bases_given = (
-            []
-            if n
-            else [
-                instruction
-                for instruction in self.scratch
-                if instruction in self.same or instruction in self.kinds
-            ]
-        )
+        is_given = {*self.same, *self.kinds}
+        bases_given = [] if n else [base for base in self.scratch if base in is_given]
         if segment.vectors or bases_given:
             self.text.lines.append(_VECTORS.format(n=n, before=before))
             self._vectors(n, segment.vectors, bases_given)
@@ -383,12 +376,8 @@ class ModuleWriter:
         if isinstance(kind, ShortAxis):
             return short_axis_vector(text, element, f"%p{self.places[base]}", f"%at{n}", kind)
         at, stride = self._operand(base, f"%at{n}", f"%in{n}", base in self.kinds)
-        if (
-            base in self.kinds
-            and kind is not None
-            and self.side == 1
-            and (self.blocks or self.sums)
-        ):
+        works_on_blocks = self.side == 1 and (self.blocks or self.sums)
+        if works_on_blocks and base in self.kinds and kind is not None:
             self._prefetch(at, int(stride))
 
         def load(after: int) -> str:

@@ -10,7 +10,7 @@ the zeros are equal.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, starmap
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -110,15 +110,11 @@ class Reduction(NamedTuple):
 
     @property
     def zero(self) -> str:
-        """The neutral element."""
+        """The neutral element of a sum, or of a maximum or minimum of integers."""
         if self.is_sum:
             return _adding(self.kind)[1]
-        least = "max" in self._intrinsic
-        if self.dtype.kind == "f":
-            infinity = np.array(-np.inf if least else np.inf, np.float64)
-            return f"0x{int(infinity.view(np.uint64)):016X}"
         limits = np.iinfo(self.dtype)
-        return str(limits.min if least else limits.max)
+        return str(limits.min if "max" in self._intrinsic else limits.max)
 
     def kinds(self, lanes: int) -> str:
         """Return the LLVM type of an element, or of a vector of several elements."""
@@ -132,59 +128,6 @@ class Reduction(NamedTuple):
         if self.name == "prod":
             return f"{'f' if self.dtype.kind == 'f' else ''}mul {kind} {x}, {y}"
         return f"call {kind} @llvm.{self._intrinsic}({kind} {x}, {kind} {y})"
-
-    @property
-    def _is_extreme(self) -> bool:
-        """Whether this is a maximum or a minimum of floats."""
-        return self.dtype.kind == "f" and self.name in ("max", "min")
-
-    @property
-    def parts(self) -> Sequence[Reduction]:
-        """The reductions that a loop has in registers, and of which `of_parts` makes the result.
-
-        Those of a maximum or minimum of floats are of their bits as integers, since the code of
-        llvm.maximum takes several times as long: the greatest signed, the greatest unsigned and the
-        least unsigned number.
-        """
-        if not self._is_extreme:
-            return (self,)
-        signed, unsigned = (np.dtype(f"{kind}{self.dtype.itemsize}") for kind in "iu")
-        return tuple(starmap(Reduction, [("max", signed), ("max", unsigned), ("min", unsigned)]))
-
-    def bits(self, y: str, lanes: int = 1) -> str:
-        """Return an element, or a vector of elements, as `parts` reduce it."""
-        kinds = self.kinds(lanes), self.parts[0].kinds(lanes)
-        return f"$(bitcast {kinds[0]} {y} to {kinds[1]})" if self._is_extreme else y
-
-    def of_parts(self, parts: Sequence[str], lanes: int = 1) -> str:
-        """Return the instruction for the result, of the results of `parts`.
-
-        A maximum is the greatest signed number if that has no sign, else the least unsigned one. A
-        minimum is the greatest unsigned number if that has the sign, else the least unsigned one.
-        NaN are greater than an infinity of the same sign.
-        """
-        kind = self.kinds(lanes)
-        if not self._is_extreme:
-            return f"freeze {kind} {parts[0]}"
-        integer, is_max = self.parts[0].kinds(lanes), self.name == "max"
-        signed, unsigned, least = parts
-
-        def number(value: float) -> str:
-            word = int(np.array(value, self.dtype).view(self.parts[0].dtype))
-            return f"{word}" if lanes == 1 else f"splat ({self.parts[0].kind} {word})"
-
-        def select(condition: str, x: str, y: str) -> str:
-            truth = "i1" if lanes == 1 else f"<{lanes} x i1>"
-            return f"$(select {truth} {condition}, {integer} {x}, {integer} {y})"
-
-        end = number(-np.inf if is_max else np.inf)  # of no elements
-        least = select(f"$(icmp ult {integer} {least}, {end})", least, end)
-        greatest, has = (signed, "sge") if is_max else (unsigned, "slt")
-        best = select(f"$(icmp {has} {integer} {greatest}, {number(0)})", greatest, least)
-        for order, part, infinity in (("sgt", signed, np.inf), ("ugt", unsigned, -np.inf)):
-            is_nan = f"$(icmp {order} {integer} {part}, {number(infinity)})"
-            best = select(is_nan, number(np.nan), best)
-        return f"bitcast {integer} {best} to {kind}"
 
     @property
     def _intrinsic(self) -> str:
@@ -232,65 +175,71 @@ class Reduction(NamedTuple):
     def _first_of(
         self, to: str, x: str, y: str, kinds: Sequence[str], is_later: bool = True
     ) -> Iterator[str]:
-        """Yield the code that leaves the better of two elements, and its place, in registers `to`.
+        """Yield the code that leaves the better of two keys, and its place, in registers `to`.
 
-        Of equal elements it leaves the one with the lower place: `x` if every `y` is later.
+        Of equal keys it leaves the one with the lower place: `x` if every `y` is later.
         """
         value, place = kinds
         truth = value.replace(self.kind, "i1")
         yield f"  {to}b = {self._is_better(f'{x}0', f'{y}0', value)}"
         if not is_later:
-            equal = f"$(xor {truth} $({self._is_better(f'{y}0', f'{x}0', value)}), {{}})"
-            equal = equal.format("true" if truth == "i1" else "splat (i1 true)")
-            first = f"$(icmp ult {place} {y}1, {x}1)"
+            equal, first = f"$(icmp eq {value} {x}0, {y}0)", f"$(icmp ult {place} {y}1, {x}1)"
             yield f"  {to}c = or {truth} {to}b, $(and {truth} {equal}, {first})"
         for p, kind in enumerate(kinds):
             condition = f"{truth} {to}{'b' if is_later else 'c'}"
             yield f"  {to}{p} = select {condition}, {kind} {y}{p}, {kind} {x}{p}"
 
-    # -- rows side by side, whose values and places are in registers
+    # -- rows whose values and places are in registers
 
     @property
     def keys(self) -> Reduction:
-        """The reduction to places of integers whose order is that of the elements: see `_key`."""
-        return Reduction(self.name, np.dtype(f"i{self.dtype.itemsize}")) if self._is_float else self
+        """The reduction of what a loop has in registers in place of elements.
 
-    @property
-    def _is_float(self) -> bool:
-        return self.dtype.kind == "f"
+        Maxima and minima of floats, and their places, are those of integers in the same order (see
+        `_key`), since the code of llvm.maximum takes several times as long.
+        """
+        is_ordered = self.dtype.kind == "f" and not self.is_sum
+        return Reduction(self.name, np.dtype(f"i{self.dtype.itemsize}")) if is_ordered else self
 
     def _key(self, to: str, y: str, lanes: int) -> Iterator[str]:
         """Yield the code for the keys of elements, integers of the same order.
 
-        A key is the bits of a float; all but the sign are inverted if that is set. Both zeros have
-        one key, and NaN the key that is preferred to all others. The loop then has one comparison
-        for each element; of floats it would have a second one, because of NaN.
+        A key is the bits of a float; all but the sign are inverted if that is set. NaN has the key
+        that is preferred to all others. Where places are sought, both zeros have one key.
         """
         kind, of = self.kinds(lanes), self.keys
-        if not self._is_float:
+        if of is self:
             yield f"{to} = freeze {kind} {y}"
             return
-        keys, sign, first = of.kinds(lanes), 8 * of.dtype.itemsize - 1, np.iinfo(of.dtype)
-        positive = f"$(fadd {kind} {y}, splat ({self.kind} 0.0))"
-        yield f"{to}b = bitcast {kind} {positive} to {keys}"
-        yield f"{to}s = ashr {keys} {to}b, splat ({of.kind} {sign})"
-        yield f"{to}r = and {keys} {to}s, splat ({of.kind} {first.max})"
-        least = first.max if self.name == "argmax" else first.min
+        keys, limits = of.kinds(lanes), np.iinfo(of.dtype)
+        x = f"$(fadd {kind} {y}, splat ({self.kind} 0.0))" if self.is_place else y
+        yield f"{to}b = bitcast {kind} {x} to {keys}"
+        yield from self._inverted(f"{to}r", f"{to}b", lanes)
+        least = limits.max if "max" in self.name else limits.min
         nan = f"<{lanes} x i1> $(fcmp uno {kind} {y}, {y}), {keys} splat ({of.kind} {least})"
-        yield f"{to} = select {nan}, {keys} $(xor {keys} {to}b, {to}r)"
+        yield f"{to} = select {nan}, {keys} {to}r"
+
+    def _inverted(self, to: str, bits: str, lanes: int) -> Iterator[str]:
+        """Yield the code for keys of the bits of floats, or for the bits of keys."""
+        of, keys = self.keys, self.keys.kinds(lanes)
+        numbers = [str(8 * of.dtype.itemsize - 1), str(np.iinfo(of.dtype).max)]
+        if lanes > 1:
+            numbers = [f"splat ({of.kind} {number})" for number in numbers]
+        sign = f"$(ashr {keys} {bits}, {numbers[0]})"
+        yield f"{to} = xor {keys} {bits}, $(and {keys} {sign}, {numbers[1]})"
 
     def registers(self, lanes: int) -> Sequence[tuple[str, str]]:
         """Return the LLVM types of the registers that a loop reduces, and what they start from.
 
-        They are those of `parts`. Of places they are the key of the best element of a lane, and the
-        number of the first element of its vector.
+        They are the key of the best element of a lane, or the sum; and of places the number of the
+        first element of its vector.
         """
-        if self.is_place:
-            keys = self.keys
-            start = f"splat ({keys.kind} {keys.zero})"
-            place = self._place if lanes == 1 else f"<{lanes} x {self._place}>"
-            return (keys.kinds(lanes), start), (place, "zeroinitializer")
-        return [(part.kinds(lanes), f"splat ({part.kind} {part.zero})") for part in self.parts]
+        keys = self.keys
+        value = keys.kinds(lanes), f"splat ({keys.kind} {keys.zero})"
+        if not self.is_place:
+            return [value]
+        place = self._place if lanes == 1 else f"<{lanes} x {self._place}>"
+        return value, (place, "zeroinitializer")
 
     def phis(self, state: str, following: str, lanes: int, entry: str, last: str) -> Iterator[str]:
         """Yield the registers `state` of a loop at the start of its block.
@@ -310,29 +259,31 @@ class Reduction(NamedTuple):
 
         `at` is the number of the first element in the row. The names of registers end with numbers.
         """
+        yield from self._key(f"{to}y0", y, lanes)
         if not self.is_place:
-            bits = self.bits(y, lanes)
-            for p, part in enumerate(self.parts):
-                yield f"{to}{p} = {part.join(f'{state}{p}', bits, lanes)}"
+            yield f"{to}0 = {self.keys.join(f'{state}0', f'{to}y0', lanes)}"
             return
         kinds = [kind for kind, _ in self.registers(lanes)]
         place = f"trunc i64 {at} to {self._place}" if self._place != "i64" else f"add i64 {at}, 0"
         start = f"$(insertelement {kinds[1]} poison, {self._place} $({place}), i64 0)"
         zeros = f"<{lanes} x i32> zeroinitializer"
-        yield from self._key(f"{to}y0", y, lanes)
         yield f"{to}y1 = shufflevector {kinds[1]} {start}, {kinds[1]} poison, {zeros}"
         yield from self.keys._first_of(to, state, f"{to}y", kinds)
 
     def across_lanes(self, to: str, state: str, lanes: int, side: int) -> Iterator[str]:
         """Yield the code that reduces registers of `lanes` lanes to the results of `side` rows."""
         if not self.is_place:
-            names = [f"{state}{p}" for p, _ in enumerate(self.parts)]
-            yield f"{to}l{lanes} = {self.of_parts(names, lanes)}"
+            of = self.keys
+            yield f"{to}l{lanes} = freeze {of.kinds(lanes)} {state}0"
             while lanes > side:
                 lanes //= 2
-                even, odd = _neighbours(self.kinds(2 * lanes), f"{to}l{2 * lanes}", lanes)
-                yield f"{to}l{lanes} = {self.join(even, odd, lanes)}"
-            yield f"{to}0 = freeze {self.kinds(side)} {to}l{side}"
+                even, odd = _neighbours(of.kinds(2 * lanes), f"{to}l{2 * lanes}", lanes)
+                yield f"{to}l{lanes} = {of.join(even, odd, lanes)}"
+            if of is not self:
+                yield from self._inverted(f"{to}bits", f"{to}l{side}", side)
+                yield f"{to}0 = bitcast {of.kinds(side)} {to}bits to {self.kinds(side)}"
+            else:
+                yield f"{to}0 = freeze {of.kinds(side)} {to}l{side}"
             return
         (value, _), (place, _) = self.registers(lanes)
         numbers = ", ".join(f"{self._place} {lane % (lanes // side)}" for lane in range(lanes))

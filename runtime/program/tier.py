@@ -187,7 +187,7 @@ class Accumulation(NamedTuple):
 class RowSort(NamedTuple):
     """A sort of `rows` contiguous rows of `length` elements, or, if it `finds`, the int64 order.
 
-    If it is `stable`, equal elements keep their order; else NumPy's quicksort decides it.
+    If an order is `stable`, equal elements keep theirs; else NumPy's quicksort decides it.
     The result is the first operand. With several `threads`, these share the rows.
     """
 

@@ -179,7 +179,7 @@ class Accumulations(PaidKernels[AccumulationKind, Any]):
 def kind_of(accumulation: Accumulation) -> AccumulationKind:
     """Return the kind of an accumulation."""
     lanes = min(_LANES, 1 << accumulation.space.lanes.bit_length() - 1)
-    name = {"cumulative_sum": "sum", "cumulative_prod": "prod"}[accumulation.name]
+    name = accumulation.name.removeprefix("cumulative_")
     return AccumulationKind(Reduction(name, accumulation.dtype), lanes)
 
 

@@ -41,6 +41,7 @@ from graphir.runtime.native.drivers.operations import (
     mean_operation,
     move_code,
     move_operation,
+    run_operation,
     sort_operation,
     sorts_as_numpy,
     start_code,
@@ -365,7 +366,7 @@ def _multiplies(dtype: Storage, shared: Product | None) -> bool:
 def multiplies_as_numpy(dtype: Storage) -> bool:
     """Whether the inner loop of np.matmul has the bits of np.matmul, for a dtype.
 
-    The probe calls the loop on vectors and matrices of odd sizes, by a sequence.
+    The probe calls the loop on vectors and matrices of odd sizes.
     """
     if loop_of(np.matmul, *[dtype] * 3) is None:
         return False
@@ -389,16 +390,10 @@ def _is_numpys(
         x, y = (np.divide(operand, 7).astype(dtype) for operand in (x, y))
     for right_operand in (y, np.asfortranarray(y)):
         expected = np.asarray(np.matmul(x, right_operand))
-        strides = [
-            tuple([step // dtype.itemsize for step in array.strides])
-            for array in (x, right_operand)
-        ]
-        first, second = map(ProductOperand, (left, right), strides)
-        product = Product(dtype, first, second)
-        part = SequencePart(product, [MemoryPlace(0, 0), MemoryPlace(1, 0), MemoryPlace(2, 0)])
-        arrays = [(dtype, x.shape), (dtype, (right_operand.size,)), (dtype, expected.shape)]
-        result = sequence_entry([part], arrays, 2, 0, (), False)(x, right_operand.ravel("K"))
-        if np.asarray(result).tobytes() != expected.tobytes():
+        product = Product(dtype, *map(ProductOperand.of, (x, right_operand)))
+        result = np.empty_like(expected)
+        run_operation(_product_operation(product), x, right_operand, result)
+        if result.tobytes() != expected.tobytes():
             return False
     return True
 

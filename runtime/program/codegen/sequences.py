@@ -79,7 +79,10 @@ def is_sort(step: Step) -> bool:
 
 
 def sort_of(step: RegionStep) -> RowSort | None:
-    """Return a region that is one ascending sort, or order, of rows of numbers; or None."""
+    """Return a region that is one ascending sort, or order, of rows of numbers; or None.
+
+    NumPy's sorts of floats leave zeros of both signs in any order, which a stable sort does not.
+    """
     if step.region.symbols or len(step.rows) != 1 or len(step.ins) != 1 or not step.size:
         return None
     _, _, operand_dtype = step.ins[0]
@@ -89,10 +92,13 @@ def sort_of(step: RegionStep) -> RowSort | None:
     dtype, finds = symbol.args[0].dtype.storage, symbol.op is ops.argsort
     if symbol.op is not ops.sort and not (finds and symbol.dtype is DType.int64):
         return None
+    if settings["stable"] and not finds and dtype.kind == "f":
+        return None
     if settings["descending"] or dtype.char not in "iIlLqQfd" or operand_dtype != dtype:
         return None
     rows = step.size // step.length
-    return RowSort(dtype, rows, step.length, finds, settings["stable"], step.threads)
+    stable = finds and settings["stable"]
+    return RowSort(dtype, rows, step.length, finds, stable, step.threads)
 
 
 class SequenceWriter:

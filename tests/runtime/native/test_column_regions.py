@@ -12,6 +12,8 @@ import pytest
 from graphir import GraphirError
 from graphir.numpy_api.trace import trace
 from graphir.runtime import Program, interpret
+from graphir.runtime.native import probe
+from graphir.runtime.native.column_reductions import column_reductions
 from tests.support.evaluator import same
 from tests.support.native_runs import needs_llvmlite
 from tests.support.scaled_thresholds import scaled
@@ -73,3 +75,15 @@ def test_the_values_have_no_memory() -> None:
     with scaled(1, **SMALL), mock.patch(program, side_effect=AssertionError) as writer:
         Program(graph, native="now")(np.ones((70, 90)))
     assert writer.called
+
+
+@pytest.mark.parametrize("values", ["x", "x * 2", "np.tanh(x)"])
+def test_where_llvm_fails_numpy_reduces(values: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probe, "_start", lambda: (None, "no LLVM"))
+    column_reductions.cache_clear()
+    x = np.linspace(-1, 1, 100_000, dtype=np.float32).reshape(1000, 100)
+    graph = trace(eval(f"lambda x: ({values}).sum(axis=0)", {"np": np}), x, rules="numpy").graph
+    program = Program(graph, native="now")
+    for _ in range(3):
+        assert same(program(x), interpret(graph, x))
+    column_reductions.cache_clear()
