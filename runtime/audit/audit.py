@@ -24,7 +24,6 @@ from graphir.runtime.audit.subject import AuditedProgram, AuditOptions, Subject,
 from graphir.runtime.audit.unrolling import unrolled
 from graphir.runtime.audit.wide_run import WideRun
 from graphir.runtime.binding import bind
-from graphir.runtime.progress import Count, Watch, watcher
 from graphir.runtime.results import owned, require_outputs
 
 
@@ -33,7 +32,6 @@ def audit(
     /,
     *inputs: Any,
     blame: bool = True,
-    progress: bool | Watch = False,
     memory: int = 1 << 30,
     as_dtype: DTypeLike | None = None,
     **keywords: Any,
@@ -57,12 +55,11 @@ def audit(
 
     Control flow is unrolled (see runtime.audit.unrolling): the report has the graphs that ran.
 
-    Dead symbols are not run and have no measurement. `progress` is a function that the audit calls
-    with the number of finished and of all symbols; True shows a bar on stderr. Inputs are as for
-    `interpret`; pass inputs that are named like a parameter of `audit` by position. Raises
-    ExecutionError, and PromotionError if the rules refuse the program in the dtype.
+    Dead symbols are not run and have no measurement. Inputs are as for `interpret`; pass inputs
+    that are named like a parameter of `audit` by position. Raises ExecutionError, and
+    PromotionError if the rules refuse the program in the dtype.
     """
-    options = AuditOptions(blame, progress, memory, as_dtype)
+    options = AuditOptions(blame, memory, as_dtype)
     if not isinstance(program, Graph) and callable(program):
         from graphir.runtime.recording import audit_function
 
@@ -97,8 +94,6 @@ class AuditState:
     def __init__(self, subject: Subject, options: AuditOptions) -> None:
         self.subject, self.options = subject, options
         self.regions = Regions(subject, options.memory, options.blame)
-        watch = watcher(options.progress, "symbols")
-        self.count = Count(watch, subject.cost(options.blame, self.regions.fits) if watch else 0)
         self.wide = subject.run()
         self.measures: dict[int, Measured] = {}
         self.losses = LossySteps(self.wide, self.regions, subject.kinds, self.measures)
@@ -116,7 +111,6 @@ def run_passes(state: AuditState) -> CastReport:
         state.losses.find_accumulations()
         compare_outputs(state)
         attribute_errors(state)
-    state.count.finish()
     subject = state.subject
     results = owned(state.results, subject.arrays)
     return subject.report.measured(
@@ -126,7 +120,7 @@ def run_passes(state: AuditState) -> CastReport:
 
 def run_in_step(state: AuditState) -> None:
     """Compute both runs, and measure the sites and the lossy steps while their values exist."""
-    subject, losses, measures, count = state.subject, state.losses, state.measures, state.count
+    subject, losses, measures = state.subject, state.losses, state.measures
     places, reads = {site.index for site in subject.sites}, subject.facts.reads_by_operand()
 
     def visit(run: WideRun, symbol: Symbol) -> None:
@@ -140,7 +134,6 @@ def run_in_step(state: AuditState) -> None:
 
     for item in state.regions.walk(state.wide, visit):
         losses.finish(item)
-        count.step(2 * len(item.steps))
 
 
 def compare_outputs(state: AuditState) -> None:
@@ -172,7 +165,7 @@ def attribute_errors(state: AuditState) -> None:
     subject, measures = state.subject, state.measures
     sites = [x for x in subject.sites if subject.may_lose(x) and measures[x.index].changed]
     sites += [subject.graph.symbols[place] for place in subject.kinds]
-    runs = Blame(subject, state.wide, measures, state.count, state.regions)
+    runs = Blame(subject, state.wide, measures, state.regions)
     state.errors = runs.shared(sites, state.outputs, state.errors)
     state.losses.add_roundings(runs.roundings.values())
 

@@ -8,7 +8,7 @@ alone shows its effect on the outputs; `Output.share` turns the effect into the 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
@@ -25,7 +25,6 @@ from graphir.runtime.audit.regions import Regions
 from graphir.runtime.audit.subject import Subject
 from graphir.runtime.audit.sweep import Sweep
 from graphir.runtime.audit.wide_run import Array, WideRun
-from graphir.runtime.progress import Count
 
 LEAST = 30_000_000
 """The work of runs, in elements, that an audit may do besides its sweep: about 0.2 s."""
@@ -55,10 +54,9 @@ class Blame:
         subject: Subject,
         wide_run: WideRun,
         measures: Mapping[int, Measured],
-        count: Count,
         regions: Regions,
     ) -> None:
-        self.subject, self.wide_run, self.measures, self.count = subject, wide_run, measures, count
+        self.subject, self.wide_run, self.measures = subject, wide_run, measures
         self.regions = regions
         self.roundings: dict[int, Symbol] = {}
 
@@ -191,24 +189,19 @@ class Blame:
 
         if self.regions.fits and self.regions.has_blocks:
             self.regions.overlay(self.wide_run, {x.index for x in path}, values, compute)
-            self.count.step(len(path))
             return values
-        wide, symbols = self._run(path)
-        for symbol in self.count.each(symbols):
+        wide, symbols = self.wide_run, path
+        if self.regions.fits:
+            self.regions.complete(wide)
+        else:
+            wide, steps = self.subject.run(), {symbol.index for symbol in path}
+            symbols = (symbol for symbol in wide.walk() if symbol.index in steps)
+        for symbol in symbols:
             compute(wide, symbol, values)
             for arg in symbol.args:
                 if self.subject.last[arg.index] == symbol.index:
                     values.pop(arg.index, None)
         return values
-
-    def _run(self, path: Sequence[Symbol]) -> tuple[WideRun, Iterable[Symbol]]:
-        """Return the wide run without losses, and the symbols of a path as it computes them."""
-        if self.regions.fits:
-            self.regions.complete(self.wide_run)
-            return self.wide_run, path
-        wide, places = self.subject.run(), {symbol.index for symbol in path}
-        walk = self.count.each(wide.walk(), 2)
-        return wide, (symbol for symbol in walk if symbol.index in places)
 
 
 class _Lines:

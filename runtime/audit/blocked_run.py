@@ -21,6 +21,7 @@ from graphir.conversions import convert
 from graphir.ops.attribute_record import AttributeRecord
 from graphir.ops.op import Inference
 from graphir.runtime.audit.double_double import round_numbers
+from graphir.runtime.audit.exactness import range_of
 from graphir.runtime.interpreter import ReferenceRun
 from graphir.semantics.evaluation import Evaluation
 
@@ -152,8 +153,7 @@ class BlockedRun(ReferenceRun):
         """Return the least and the greatest value of an integer symbol."""
         least_and_most = self._ranges.get(symbol.index)
         if least_and_most is None:
-            values = self.cached_value(symbol)
-            least_and_most = (int(values.min()), int(values.max())) if values.size else (0, 0)
+            least_and_most = range_of(self.cached_value(symbol))
             self._ranges[symbol.index] = least_and_most
         return least_and_most
 

@@ -7,14 +7,16 @@ wraps: the dtypes, the op and the ranges of integers tell.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from numpy.typing import NDArray
 
 from graphir import DType, Op, Symbol, ops
 from graphir.ops import dtype_rules as signatures
 from graphir.passes.rewriter import is_conversion
-from graphir.runtime.audit.blocked_run import BlockedRun
+
+if TYPE_CHECKING:
+    from graphir.runtime.audit.blocked_run import BlockedRun
 
 EXACT_OPS = {
     *(ops.where, ops.maximum, ops.minimum, ops.negative, ops.positive, ops.abs, ops.sign, ops.relu),

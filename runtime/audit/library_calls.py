@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from math import isfinite, sqrt
+from operator import is_
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -260,17 +261,13 @@ class CallRun:
         self._last: tuple[Any, Sequence[Array], Sequence[Any]] = None, (), ()
         self._local: tuple[Sequence[int], Sequence[Array]] = (), ()
 
-    def of(self, symbol: Symbol) -> CallResult | None:
-        """Return the call of a symbol, if it is a result of one."""
-        return self.calls.get(symbol.index)
-
     def results(self, symbol: Symbol, operands: Sequence[Array]) -> Sequence[Any]:
         """Return all wide results of the call of a symbol; ExecutionError if the call fails."""
         call, _, _, refuted = self.calls[symbol.index]
         if refuted:
             raise ExecutionError(refuted)
         last, arrays, results = self._last
-        if last is call and all(map(_is_same, arrays, operands)):
+        if last is call and all(map(is_, arrays, operands)):
             return results
         try:
             results = (
@@ -369,10 +366,6 @@ _STORAGE = {"float": np.float64, "complex": np.complex128, "int": np.int64, "boo
 
 def _is_small(x: Array) -> bool:
     return not x.size or bool(x.min() > -(2**31) and x.max() < 2**31)
-
-
-def _is_same(array: Array, other: Array) -> bool:
-    return array is other
 
 
 def is_choice(symbol: Symbol) -> bool:

@@ -23,14 +23,12 @@ from graphir.runtime.audit.library_calls import with_calls
 from graphir.runtime.audit.opaque import NO_FACTS, RecordedFacts
 from graphir.runtime.audit.wide_run import Array, RecordedRun, WideRun, refuted
 from graphir.runtime.binding import bind
-from graphir.runtime.progress import Watch
 
 
 class AuditOptions(NamedTuple):
     """The options of an audit: see `audit`."""
 
     blame: bool = True
-    progress: bool | Watch = False
     memory: int = 1 << 30
     as_dtype: DTypeLike | None = None
 
@@ -121,12 +119,6 @@ class Subject:
         storage = self.graph.storage_dtype
         exact = all(storage(x).exact_in(storage(site)) for x in site.args) and site.args
         return not exact and storage(site).family != "bool"
-
-    def cost(self, blame: bool, keep: bool) -> int:
-        """Return the number of symbols that the audit runs; an upper bound with blame."""
-        both = 2 * len(self.live)
-        groups = self.together([site for site in self.sites if blame and self.may_lose(site)])
-        return both + sum(len(self.path(group)) + (0 if keep else both) for group in groups)
 
     def path(self, starts: Sequence[Symbol]) -> list[Symbol]:
         """Return symbols and all their live dependents, in the order of the graph."""

@@ -61,7 +61,7 @@ class RecordedRun(BlockedRun):
         value = self._observed.get(symbol.index)
         if value is not None:
             return value
-        call, storage = self.call_run.of(symbol), self.graph.storage_dtype(symbol)
+        call, storage = self.call_run.calls.get(symbol.index), self.graph.storage_dtype(symbol)
         if call is None:
             return super().value(symbol)
         try:
@@ -83,7 +83,7 @@ def refuted(graph: Graph, arrays: Sequence[Array], facts: RecordedFacts) -> Reco
         return facts
     run, calls = RecordedRun(graph, *bind(graph, arrays, {}), facts), dict(facts.calls)
     for symbol in run.walk():
-        result = run.call_run.of(symbol)
+        result = run.call_run.calls.get(symbol.index)
         if result is not None:
             try:
                 local = run.call_run.result(symbol, wide_operands(run, symbol))

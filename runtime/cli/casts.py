@@ -92,7 +92,7 @@ def _casts(args: argparse.Namespace) -> int:
 def _audit(args: argparse.Namespace) -> int:
     draws = Draws(args.seed)
     program = load_call(args, draws)
-    blame, progress = not args.no_blame, args.watch
+    blame = not args.no_blame
     if args.arguments and not isinstance(program, Script):
         raise ExecutionError(
             f"{args.program} takes no arguments after --", fix="give its inputs by --input VALUE"
@@ -101,11 +101,11 @@ def _audit(args: argparse.Namespace) -> int:
         isinstance(program, ProgramCall) and program.library != "numpy"
     ):
         graph, values = load_run(args, program, draws=draws)
-        run = partial(audit, graph, *values, blame=blame, progress=progress)
+        run = partial(audit, graph, *values, blame=blame)
         return _write_reports(run, args)
     call = draws.call(program) if isinstance(program, ProgramCall) else program
     recording = load_recording(args, call, draws.notes)
-    return _write_reports(partial(recording.audit, blame=blame, progress=progress), args)
+    return _write_reports(partial(recording.audit, blame=blame), args)
 
 
 def _write_reports(run: Callable[..., CastReport], args: argparse.Namespace) -> int:

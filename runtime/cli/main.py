@@ -36,7 +36,6 @@ from graphir.runtime.cli.rules_and_lattices import add_rules_and_lattices
 from graphir.runtime.execution import execute
 from graphir.runtime.program import Program
 from graphir.runtime.program.tier import Mode
-from graphir.runtime.progress import Pulse
 from graphir.runtime.value_files import write_outputs
 from graphir.text.printer import large_constants
 
@@ -56,9 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args.arguments = arguments
     try:
         read_rule_files(args)
-        with Pulse("steps") as pulse:
-            args.watch = pulse.watch
-            status = args.command(args)
+        status = args.command(args)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader closed the pipe: also silence the flush at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -37,9 +37,6 @@ if TYPE_CHECKING:
 Array: TypeAlias = NDArray[Any]
 Storage: TypeAlias = "np.dtype[Any]"
 Shape: TypeAlias = tuple[int, ...]
-Axes: TypeAlias = tuple[int | None, ...]
-"""For each axis of an operand, the axis of the batch that it is; None for any other axis."""
-
 Member: TypeAlias = RegionStep | CallStep
 """A region, a product, or a view of a value of the batch."""
 

@@ -253,7 +253,7 @@ class Recycler:
     """
 
     def __init__(self) -> None:
-        self._memories: list[_Memory] = []
+        self.memories: list[_Memory] = []
 
     def empty(self, shape: tuple[int, ...], dtype: Storage) -> Array:
         """Return an uninitialized array."""
@@ -264,18 +264,10 @@ class Recycler:
         start = -array.ctypes.data % LINE
         return array[start : start + size].view(dtype).reshape(shape)
 
-    def __len__(self) -> int:
-        return len(self._memories)
-
-    @property
-    def bytes(self) -> int:
-        """The bytes of all memory that the recycler knows."""
-        return sum([memory.array.nbytes for memory in self._memories])
-
     def _array(self, size: int) -> Array:
-        for _ in range(len(self._memories)):
+        for _ in range(len(self.memories)):
             try:
-                memory = self._memories.pop(0)
+                memory = self.memories.pop(0)
             except IndexError:  # another thread took the last memory
                 break
             array = memory.array  # which another thread may see twice in the list, and have too
@@ -284,17 +276,17 @@ class Recycler:
             memory.unfit += is_free and not fits
             if memory.unfit > COST.UNFIT_RESULTS:
                 continue  # sizes have changed: release it
-            self._memories.append(memory)
+            self.memories.append(memory)
             if is_free and fits:
                 memory.unfit = 0
                 return array
         memory = _Memory(size)
         array = memory.array
-        self._memories.append(memory)
-        memories = self._memories.copy()  # other threads change the list itself
+        self.memories.append(memory)
+        memories = self.memories.copy()  # other threads change the list itself
         while sum([memory.array.size for memory in memories]) > max(COST.KEPT_RESULTS, size):
             memories.pop(0)
-        self._memories = memories
+        self.memories = memories
         return array
 
 

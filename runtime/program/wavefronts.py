@@ -59,13 +59,12 @@ class RowPlacement(NamedTuple):
 
 @dataclass
 class Stage:
-    """The computation of rows `first` to `end` of results in memories, from rows in memories.
+    """The computation of rows 0 to `end` of results in memories, from rows in memories.
 
     For the rows of a block from `a` to `b`, the stage computes its rows to `b + high`, and a thread
     that begins with row `a` begins with `a + low`.
     """
 
-    first: int
     end: int
     reads: list[RowPlacement]
     writes: list[RowPlacement]
@@ -216,7 +215,6 @@ class WavefrontStep(PlanStep):
         self.rows, self.shape = rows, memories[next(iter(results.values()))].shape
         self.regions = [stage for stage in stages if isinstance(stage, RegionStage)]
         self.members = [stage.step for stage in self.regions]
-        self.writes = [*results]
         reads = [(cell, stage) for stage in self.regions for cell in stage.step.reads]
         self.operands = list(dict.fromkeys([c for c, stage in reads if c not in stage.operands]))
         sources = [source.memory for stage in stages for source in stage.reads]
@@ -368,7 +366,7 @@ class WavefrontStep(PlanStep):
         self, stage: Stage, values: Sequence[Any], arrays: Mapping[int, Array]
     ) -> RowKernel | None:
         """Return a stage in machine code; None if there is no kernel."""
-        lead = stage.end, stage.first, stage.low, stage.high
+        lead = stage.end, 0, stage.low, stage.high
         if not isinstance(stage, RegionStage):
             assert isinstance(stage, CopyStage)
             both = (*stage.writes, *stage.reads)

@@ -36,7 +36,6 @@ from graphir.rule_reports.findings import count_text
 from graphir.runtime.audit.audit import audit_program
 from graphir.runtime.audit.opaque import OpaqueStep, RecordedFacts
 from graphir.runtime.audit.subject import AuditedProgram, AuditOptions
-from graphir.runtime.progress import Watch
 from graphir.runtime.recording.arrays import ArrayRecorder
 from graphir.runtime.recording.blocks import (
     BlockFrame,
@@ -150,15 +149,14 @@ class Recording:
     def audit(
         self,
         blame: bool = True,
-        progress: bool | Watch = False,
         memory: int = 1 << 30,
         as_dtype: DTypeLike | None = None,
     ) -> CastReport:
         """Return the casts with their effect on the data (see runtime.audit).
 
-        `blame` is whether to attribute the error of the outputs to casts, and `progress` is whether
-        and how to report progress. With `as_dtype`, the report is that of the same program with all
-        its floats of that dtype. Raises ExecutionError if no recorded value reached the result.
+        `blame` is whether to attribute the error of the outputs to casts. With `as_dtype`, the
+        report is that of the same program with all its floats of that dtype. Raises ExecutionError
+        if no recorded value reached the result.
         """
         if not self.outputs:
             steps_text = "".join(
@@ -172,7 +170,7 @@ class Recording:
         program = AuditedProgram(
             self.graph, self.inputs, self.beyond, self.outputs, self.names, self.rounds
         )
-        return audit_program(program, AuditOptions(blame, progress, memory, as_dtype))
+        return audit_program(program, AuditOptions(blame, memory, as_dtype))
 
     def _met(self) -> Sequence[Note | OpaqueStep]:
         """Return the first five notes and steps, which may say where values left the recording."""

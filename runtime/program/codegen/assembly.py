@@ -7,7 +7,7 @@ the slot at its definition, so an instruction can compute its result in the memo
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -216,11 +216,3 @@ def _compile(parameters: str, lines: str) -> Any:
 
 _KEYWORD: tuple[Any, ...] = (np.maximum, np.minimum)
 """The ufuncs that deprecate a positional result: their calls pass `out=`."""
-
-
-def prepared(function: Callable[..., Any], arrays: Sequence[Any]) -> tuple[Any, ...]:
-    """Return a call as a tuple for operator.call; the last of `arrays` is memory for the result."""
-    if function not in _KEYWORD:
-        return (function, *arrays)
-    *operands, out = arrays
-    return (partial(function, *operands, out=out),)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from graphir import Symbol
-from graphir.runtime.program.codegen.assembly import FunctionWriter, prepared
+from graphir.runtime.program.codegen.assembly import FunctionWriter
 from graphir.runtime.program.codegen.casting import cast_to_integer
 from graphir.runtime.program.codegen.instructions import Instruction, Placed, RegionCode, entering
 from graphir.runtime.program.codegen.tracing import Storage, assign, select
@@ -115,17 +115,14 @@ def _returning(function: Callable[..., Any], dtype: Storage) -> Callable[..., An
     """Return a function of scalars that returns a scalar, from one that writes into an array."""
 
     def compute(*scalars: np.generic) -> Any:
-        out = np.empty((), dtype)
-        function(*map(np.asarray, scalars), out=out)
+        out, arrays = np.empty((), dtype), map(np.asarray, scalars)
+        if isinstance(function, np.ufunc):
+            function(*arrays, out=out)
+        else:
+            function(*arrays, out)
         return out[()]
 
-    def call(*scalars: np.generic) -> Any:
-        out = np.empty((), dtype)
-        step, *arrays = prepared(function, [*map(np.asarray, scalars), out])
-        step(*arrays)
-        return out[()]
-
-    return compute if isinstance(function, np.ufunc) else call
+    return compute
 
 
 _VARIABLE = re.compile(r"\b[a-z]\d+(?:[a-z_]\d+)*\b")

@@ -8,6 +8,8 @@ wrap, so that they have the same bits in any order.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from graphir import Graph, Symbol, ops
@@ -16,7 +18,6 @@ from graphir.ops.types import TupleType
 from graphir.passes import common_subexpressions, decompose
 from graphir.passes.rewriter import Rewriter
 from graphir.runtime.program.cutting import row_axes
-from graphir.runtime.program.graph_rewrites.reductions import has_exact_count
 from graphir.semantics.numpy_loops import LoopCall
 
 
@@ -49,25 +50,41 @@ def _reduced_once(graph: Graph) -> Graph:
     return rewriter.finish() if rewriter.changed else graph
 
 
+def replace_symbols(
+    graph: Graph,
+    concerns: Callable[[Symbol], bool],
+    emit: Callable[[Graph, Symbol, Sequence[Symbol]], Symbol],
+) -> Graph:
+    """Return the graph with another value in place of each symbol that a rewrite concerns.
+
+    `emit` emits the value into the new graph, for a symbol and the new values of its operands.
+    """
+    if not any(map(concerns, graph.symbols)):
+        return graph
+    rewriter = Rewriter(graph)
+    for symbol in graph.symbols:
+        if not concerns(symbol):
+            rewriter.copy(symbol)
+            continue
+        operands = [rewriter.values[arg.index] for arg in symbol.args]
+        with rewriter.new.at(symbol.location):
+            rewriter.replace(emit(rewriter.new, symbol, operands))
+    return rewriter.finish()
+
+
 def call_loops(graph: Graph) -> Graph:
     """Return the lowered graph with a call of NumPy in place of each op with an attribute `loop`.
 
     The planner then reads the operands as whole arrays, and fuses no other op with the call.
     """
-    if not any("loop" in symbol.attrs for symbol in graph.symbols):
-        return graph
-    rewriter = Rewriter(graph)
-    for symbol in graph.symbols:
-        loop = symbol.attrs.get("loop")
-        if loop is None:
-            rewriter.copy(symbol)
-            continue
+
+    def call(new: Graph, symbol: Symbol, operands: Sequence[Symbol]) -> Symbol:
+        loop = symbol.attrs["loop"]
         callee = control.Callee(f"numpy.{loop[0]}", LoopCall(loop))
         attrs = {"callee": callee, "types": TupleType((symbol.type,))}
-        args = tuple([rewriter.values[arg.index] for arg in symbol.args])
-        with rewriter.new.at(symbol.location):
-            rewriter.replace(control.part(rewriter.new.emit(control.call, args, attrs), 0))
-    return rewriter.finish()
+        return control.part(new.emit(control.call, tuple(operands), attrs), 0)
+
+    return replace_symbols(graph, lambda x: x.attrs.get("loop") is not None, call)
 
 
 def multiply_squares(graph: Graph) -> Graph:
@@ -75,20 +92,12 @@ def multiply_squares(graph: Graph) -> Graph:
 
     The kernel of `pow` computes arrays to that power as `x * x`, so the results keep their bits.
     """
-    if not any(symbol.op is ops.pow for symbol in graph.symbols):
-        return graph
-    rewriter = Rewriter(graph)
-    for symbol in graph.symbols:
-        if symbol.op is ops.pow and _is_square(symbol):
-            base = rewriter.values[symbol.args[0].index]
-            with rewriter.new.at(symbol.location):
-                rewriter.replace(ops.multiply(base, base))
-        else:
-            rewriter.copy(symbol)
-    return rewriter.finish()
+    return replace_symbols(graph, _is_square, lambda _, __, args: ops.multiply(args[0], args[0]))
 
 
 def _is_square(power: Symbol) -> bool:
+    if power.op is not ops.pow:
+        return False
     base, exponent = power.args
     if not base.rank or base.shape != power.shape or base.dtype.is_complex:
         return False
@@ -124,22 +133,22 @@ def _is_expanded(symbol: Symbol) -> bool:
     return name in _SPREADS or (name in _BY_ROWS and row_axes(symbol) > 0)
 
 
+_EXACT_COUNT = 1 << 24
+"""The most elements whose number float32 has, with all lower ones; NumPy divides in float64."""
+
+
+def has_exact_count(symbol: Symbol) -> bool:
+    """Whether a float32 is the number of elements that a reduction joins to each result."""
+    sizes: list[Any] = [symbol.args[0].shape[axis] for axis in symbol.attrs["axis"]]
+    return all(isinstance(size, int) for size in sizes) and math.prod(sizes) <= _EXACT_COUNT
+
+
 def sum_vector_products(graph: Graph) -> Graph:
     """Return the lowered graph with products of integers and vectors as sums.
 
     A matrix of one row on the left, or of one column on the right, counts as a vector.
     """
-    if not any(_is_vector_product(symbol) for symbol in graph.symbols):
-        return graph
-    rewriter = Rewriter(graph)
-    for symbol in graph.symbols:
-        if _is_vector_product(symbol):
-            operands = [rewriter.values[arg.index] for arg in symbol.args]
-            with rewriter.new.at(symbol.location):
-                rewriter.replace(_sum(*operands))
-        else:
-            rewriter.copy(symbol)
-    return rewriter.finish()
+    return replace_symbols(graph, _is_vector_product, lambda _, __, args: _sum(*args))
 
 
 def _is_vector_product(symbol: Symbol) -> bool:

@@ -12,7 +12,7 @@ there follow, such as the transpose of a weight, become constants of these graph
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from math import inf
 from operator import attrgetter
 from typing import Any
@@ -26,6 +26,7 @@ from graphir.passes import dead_code, fold_constants
 from graphir.passes.fold_constants import folded
 from graphir.passes.rewriter import Rewriter, bodies_of
 from graphir.runtime.program.cost_model import COST
+from graphir.runtime.program.graph_rewrites.expansion import replace_symbols
 
 _CREATIONS = frozenset({ops.range, ops.eye})
 _SLICED: dict[Op, Op] = {ops.gather: ops.slice, ops.index_update: ops.slice_update}
@@ -188,17 +189,14 @@ def _bytes(symbol: Symbol) -> float:
 
 def _slice_regular(graph: Graph) -> Graph:
     """Return the graph with slices in place of gathers at regular constant indices."""
-    rewriter = Rewriter(graph)
-    for symbol in graph.symbols:
-        bounds = _bounds(symbol) if symbol.op in _SLICED else None
-        if bounds is None:
-            rewriter.copy(symbol)
-            continue
-        args = tuple([rewriter.values[arg.index] for arg in symbol.args[:-1]])
-        op = _SLICED[symbol.op]
-        attrs = AttributeRecord.of(bounds)
-        rewriter.replace(rewriter.new.append(op, args, attrs, symbol.type, symbol.source))
-    return rewriter.finish()
+    sliced = [symbol for symbol in graph.symbols if symbol.op in _SLICED]
+    bounds = {symbol.index: box for symbol in sliced if (box := _bounds(symbol))}
+
+    def slice_(new: Graph, symbol: Symbol, operands: Sequence[Symbol]) -> Symbol:
+        op, attrs = _SLICED[symbol.op], AttributeRecord.of(bounds[symbol.index])
+        return new.append(op, tuple(operands[:-1]), attrs, symbol.type, symbol.source)
+
+    return replace_symbols(graph, lambda symbol: symbol.index in bounds, slice_)
 
 
 def _bounds(symbol: Symbol) -> dict[str, tuple[int, ...]] | None:

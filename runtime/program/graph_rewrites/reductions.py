@@ -30,6 +30,7 @@ from graphir import DType, Graph, Op, Symbol, TensorType, ops
 from graphir.passes.rewriter import Rewriter
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.cutting import row_axes, source_of
+from graphir.runtime.program.graph_rewrites.expansion import has_exact_count, replace_symbols
 from graphir.runtime.program.rows import sums_by_halves
 
 SHORT = range(2, 9)
@@ -348,38 +349,21 @@ _REDUCTIONS: Mapping[Op, Callable[[Symbol, Element, int], Symbol]] = {
 _SUMS = (ops.sum, ops.mean)
 _IN_ANY_ORDER = (ops.max, ops.min, ops.any, ops.all)
 
-_EXACT_COUNT = 1 << 24
-"""The most elements whose number float32 has, with all lower ones; NumPy divides in float64."""
-
-
-def has_exact_count(symbol: Symbol) -> bool:
-    """Whether a float32 is the number of elements that a reduction joins to each result."""
-    sizes: list[Any] = [symbol.args[0].shape[axis] for axis in symbol.attrs["axis"]]
-    return all(isinstance(size, int) for size in sizes) and math.prod(sizes) <= _EXACT_COUNT
-
 
 def split_reductions(graph: Graph) -> Graph:
     """Return the lowered graph with each such reduction as two; the results keep their bits."""
     axes = {symbol.index: both for symbol in graph.symbols if (both := _axis_groups(symbol))}
-    if not axes:
-        return graph
-    rewriter = Rewriter(graph)
-    for symbol in graph.symbols:
-        if symbol.index not in axes:
-            rewriter.copy(symbol)
-            continue
-        op = ops.sum if symbol.op is ops.mean else symbol.op
-        with rewriter.new.at(symbol.location):
-            result = rewriter.values[symbol.args[0].index]
-            for group in axes[symbol.index]:
-                result = op(result, axis=tuple(group), keepdims=True)
-            if symbol.op is ops.mean:
-                sizes: list[Any] = [symbol.args[0].shape[i] for i in symbol.attrs["axis"]]
-                result = ops.divide(result, rewriter.new.constant(math.prod(sizes), symbol.dtype))
-            if result.shape != symbol.shape:
-                result = ops.reshape(result, shape=symbol.shape)
-        rewriter.replace(result)
-    return rewriter.finish()
+
+    def split(new: Graph, symbol: Symbol, operands: Sequence[Symbol]) -> Symbol:
+        op, (result,) = ops.sum if symbol.op is ops.mean else symbol.op, operands
+        for group in axes[symbol.index]:
+            result = op(result, axis=tuple(group), keepdims=True)
+        if symbol.op is ops.mean:
+            sizes: list[Any] = [symbol.args[0].shape[i] for i in symbol.attrs["axis"]]
+            result = ops.divide(result, new.constant(math.prod(sizes), symbol.dtype))
+        return result if result.shape == symbol.shape else ops.reshape(result, shape=symbol.shape)
+
+    return replace_symbols(graph, lambda symbol: symbol.index in axes, split)
 
 
 def _axis_groups(symbol: Symbol) -> tuple[Sequence[int], Sequence[int]] | None:

@@ -10,7 +10,6 @@ import numpy as np
 
 from graphir.runtime.program.batches import (
     MOVES,
-    Axes,
     BatchStep,
     Member,
     Shape,
@@ -153,7 +152,7 @@ class _BatchFusion:
         self.members: list[Member] = []
         self._inside: dict[int, Shape] = {}
         self._views: dict[int, CallStep] = {}
-        self._axes: dict[int, Axes] = {}
+        self._outside: dict[int, set[tuple[Shape, int]]] = {}
         self.before, self.after = [*steps[:seed]], list[Step]()
         self._early: Sequence[Step] = ()
         late: set[int] = set()
@@ -175,22 +174,17 @@ class _BatchFusion:
 
         A step that comes `first` computes operands of the other members.
         """
-        depth, axes = len(self.lead), dict[int, Axes]()
+        depth = len(self.lead)
         if step.shape[:depth] != self.lead or not self._is_member(step):
             return False
-        for cell, shape, offset in _operands(step):
-            if cell in self._inside:
-                if offset or self._inside[cell] != shape or shape[:depth] != self.lead:
-                    return False
-                continue
-            own = [
-                k if k < depth and n == self.lead[k] and n > 1 else None
-                for k, n in enumerate(shape, offset)
-            ]
-            if (axes | self._axes).get(cell, (*own,)) != (*own,):
+        operands = [*_operands(step)]
+        for cell, shape, offset in operands:
+            is_inside = cell in self._inside
+            if is_inside and (offset or self._inside[cell] != shape or shape[:depth] != self.lead):
                 return False
-            axes[cell] = (*own,)
-        self._axes |= axes
+        for cell, shape, offset in operands:
+            if cell not in self._inside:
+                self._outside.setdefault(cell, set()).add((shape, offset))
         self._inside |= step.result_shapes
         self.members.insert(0 if first else len(self.members), step)
         if isinstance(step, CallStep) and not is_product(step):
@@ -221,7 +215,7 @@ class _BatchFusion:
         read_cells = {*exit_cells, *[cell for step in self.after for cell in step.reads]}
         for step in reversed(before):
             cells = step.results
-            is_used = any(cell in self._axes for cell in cells)
+            is_used = any(cell in self._outside for cell in cells)
             is_needed = any(cell in read_cells for cell in cells)
             if is_used and not is_needed and self._adds_producer(step):
                 continue
@@ -231,8 +225,7 @@ class _BatchFusion:
     def _adds_producer(self, step: Step) -> bool:
         """Add a region, or a view of a region's result, whose matrices the members take apart."""
         depth, shapes = len(self.lead), step.result_shapes
-        axes: Axes = tuple([k if n > 1 else None for k, n in enumerate(self.lead)])
-        if any(self._axes.get(cell, axes)[:depth] != axes for cell in shapes):
+        if any(self._outside.get(cell, set()) - {(shape, 0)} for cell, shape in shapes.items()):
             return False
         if is_product(step) or any(shape[:depth] != self.lead for shape in shapes.values()):
             return False
@@ -241,7 +234,7 @@ class _BatchFusion:
         if not self._add(step, first=True):
             return False
         for cell in shapes:
-            self._axes.pop(cell, None)
+            self._outside.pop(cell, None)
         return True
 
     def _views_region(self, step: Step) -> bool:

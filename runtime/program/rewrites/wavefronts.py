@@ -131,7 +131,7 @@ class _Fusion:
         shape = (1, *step.shape) if is_row else step.shape
         if not operands and self.stages and not self._is_alike(step.shape):
             return False
-        stage = RegionStage(0, shape[0], [*operands.values()], [], step, is_row, operands)
+        stage = RegionStage(shape[0], [*operands.values()], [], step, is_row, operands)
         for cell, dtype in step.writes:
             self._enter(cell, RowMemory(shape, dtype, is_row))
             stage.writes.append(_whole(cell, self.memories[cell]))
@@ -308,7 +308,7 @@ class _Fusion:
             read = self._place(cell, source[key])
         if own is None or read is None:
             return False
-        self.stages.append(CopyStage(0, target.shape[0], [read], [own], target.itemsize))
+        self.stages.append(CopyStage(target.shape[0], [read], [own], target.itemsize))
         return True
 
     def _state(self) -> tuple[Any, ...]:
@@ -362,7 +362,7 @@ class _Fusion:
                 root, window = -1 - root, root
                 self.memories[root] = memory
                 both = [_whole(window, memory)], [_whole(root, memory)]
-                copy = CopyStage(0, memory.shape[0], *both, memory.dtype.itemsize)
+                copy = CopyStage(memory.shape[0], *both, memory.dtype.itemsize)
                 self.stages.append(copy)
             roots[cell] = root
         return roots

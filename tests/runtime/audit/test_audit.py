@@ -366,28 +366,6 @@ def casts_and_casts() -> Graph:
     return unary(make, "float32")
 
 
-@every("memory", [1 << 30, 0])
-@every("blame", [True, False])
-@every("x", [np.linspace(0, 9, n, dtype=np.float32) for n in (100, 0, 10**5)])
-def test_progress(x: Any, blame: bool, memory: int) -> None:
-    told: list[tuple[int, int]] = []
-
-    def watch(*pair: int) -> None:
-        told.append(pair)  # pyright: ignore
-
-    audit(casts_and_casts(), x, blame=blame, memory=memory, progress=watch)
-    done = [number for number, _ in told]
-    assert done == sorted(set(done)) and done[-1] == told[-1][1] > 0
-    assert len({total for _, total in told}) == 1
-
-
-def test_progress_on_stderr(capsys: Any) -> None:
-    audit(casts_and_casts(), np.ones(3, np.float32), progress=True)
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1 and told.endswith(" symbols\n")
-    assert f"[{'#' * 30}] 100 %, " in told
-
-
 def test_without_blame_there_are_no_shares() -> None:
     report = audit(casts_and_casts(), np.linspace(0, 9, 100).astype(np.float32), blame=False)
     assert [output.shares for output in report.outputs] == [None, None]
