@@ -66,7 +66,7 @@ _NAMES_BY_OPS = {
     "multiply, add": "polyval",
     "cumulative_prod": "vander",
     "flip, transpose": "rot90",
-    "concat": "insert block bmat column_stack",
+    "concat": "insert bmat column_stack",
     "gather": "delete",
     "split": "array_split hsplit vsplit dsplit",
     "subtract, concat": "gradient ediff1d",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -90,6 +90,30 @@ def of_rank(x: Any, rank: int, last: bool = False) -> Any:
     if missing <= 0:
         return x
     return x.reshape((*(1,) * (missing - last), *x.shape, *(1,) * last))
+
+
+def _block(arrays: Any) -> Symbol:
+    """Join nested lists of blocks: the innermost along the last axis, and so on outwards."""
+    depth, first = 0, arrays
+    while isinstance(first, list):
+        depth, first = depth + 1, cast("Any", first[0])
+    rank = max(depth, *(len(np.shape(x)) for x in _blocks(arrays)))
+
+    def join(blocks: Any, level: int) -> Any:
+        if isinstance(blocks, list) != (level < depth):
+            raise ShapeError("blocks are lists of one depth", got=f"a list at depth {level}")
+        if level == depth:
+            return of_rank(blocks, rank)
+        parts = [join(block, level + 1) for block in cast("list[Any]", blocks)]
+        return ops.concat(parts, axis=rank - (depth - level))
+
+    return join(arrays, 0)
+
+
+def _blocks(arrays: Any) -> list[Any]:
+    if not isinstance(arrays, list):
+        return [arrays]
+    return [block for row in cast("list[Any]", arrays) for block in _blocks(row)]
 
 
 # -- axes
@@ -331,6 +355,7 @@ def _triangle(lower: bool) -> Callable[..., Symbol]:
 MOVEMENT: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(("concatenate", "concat"), _concatenate),
     "stack": _stack,
+    "block": _block,
     "hstack": _along(1, 1),
     "vstack": _along(0, 2),
     "dstack": _along(2, 3),

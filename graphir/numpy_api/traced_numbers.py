@@ -35,6 +35,7 @@ from graphir.numpy_api.number_questions import (
     Values,
     is_same,
 )
+from graphir.numpy_api.ufuncs import BINARY, COMPARISONS, POW, UNARY
 from graphir.ops.op import Op
 from graphir.ops.types import TensorType
 from graphir.promotion.scalars import identity_key, misfit, number_text
@@ -269,7 +270,6 @@ def _unary(function: Callable[..., Any], plain: bool = False) -> Any:
     return operate
 
 
-_PYTHON: Any = operator
 _PLAIN = frozenset((bool, int, float, complex))
 
 
@@ -291,28 +291,11 @@ class TracedNumber(DeferredNumber):
         kind: Any = cast("object", type(self.trace.values[self.index]))
         return kind
 
-    __add__, __radd__ = _binary(_PYTHON.add), _reflect(_PYTHON.add)
-    __sub__, __rsub__ = _binary(_PYTHON.sub), _reflect(_PYTHON.sub)
-    __mul__, __rmul__ = _binary(_PYTHON.mul), _reflect(_PYTHON.mul)
-    __truediv__, __rtruediv__ = _binary(_PYTHON.truediv), _reflect(_PYTHON.truediv)
-    __floordiv__, __rfloordiv__ = _binary(_PYTHON.floordiv), _reflect(_PYTHON.floordiv)
-    __mod__, __rmod__ = _binary(_PYTHON.mod), _reflect(_PYTHON.mod)
-    __and__, __rand__ = _binary(_PYTHON.and_), _reflect(_PYTHON.and_)
-    __or__, __ror__ = _binary(_PYTHON.or_), _reflect(_PYTHON.or_)
-    __xor__, __rxor__ = _binary(_PYTHON.xor), _reflect(_PYTHON.xor)
-    __lshift__, __rlshift__ = _binary(_PYTHON.lshift), _reflect(_PYTHON.lshift)
-    __rshift__, __rrshift__ = _binary(_PYTHON.rshift), _reflect(_PYTHON.rshift)
-    __rpow__ = _reflect(_PYTHON.pow)
-    __neg__, __pos__ = _unary(_PYTHON.neg), _unary(_PYTHON.pos)
-    __abs__, __invert__ = _unary(_PYTHON.abs), _unary(_PYTHON.invert)
     __floor__, __ceil__ = _unary(math.floor), _unary(math.ceil)
     __trunc__ = _unary(math.trunc)
 
-    __eq__, __ne__ = _binary(_PYTHON.eq), _binary(_PYTHON.ne)
-    __lt__, __le__ = _binary(_PYTHON.lt), _binary(_PYTHON.le)
-    __gt__, __ge__ = _binary(_PYTHON.gt), _binary(_PYTHON.ge)
-    __bool__ = _unary(_PYTHON.truth)
-    __hash__, __index__ = _unary(hash, plain=True), _unary(_PYTHON.index, plain=True)
+    __bool__ = _unary(operator.truth)
+    __hash__, __index__ = _unary(hash, plain=True), _unary(operator.index, plain=True)
     __int__, __float__ = _unary(int, plain=True), _unary(float, plain=True)
     __complex__ = _unary(complex, plain=True)
     __str__ = _unary(str, plain=True)
@@ -331,10 +314,12 @@ class TracedNumber(DeferredNumber):
         return _POWER(self, exponent)
 
     def __divmod__(self, other: Any) -> Any:
-        return self // other, self % other
+        number: Any = self
+        return number // other, number % other
 
     def __rdivmod__(self, other: Any) -> Any:
-        return other // self, other % self
+        number: Any = self
+        return other // number, other % number
 
     def __round__(self, digits: Any = None) -> Any:
         return self.trace.call(round, self, digits)
@@ -413,7 +398,15 @@ class TracedNumber(DeferredNumber):
         )
 
 
-_POWER = _binary(_PYTHON.pow)
+for _name, (_function, _) in (BINARY | COMPARISONS).items():
+    if _name not in ("divmod", "pow", "matmul"):
+        setattr(TracedNumber, f"__{_name}__", _binary(_function))
+for _name, (_function, _) in BINARY.items():
+    if _name not in ("divmod", "matmul"):
+        setattr(TracedNumber, f"__r{_name}__", _reflect(_function))
+for _name, (_function, _) in UNARY.items():
+    setattr(TracedNumber, f"__{_name}__", _unary(_function))
+_POWER = _binary(POW)
 
 
 def _has_symbol(values: Any) -> bool:

@@ -198,7 +198,7 @@ def _as_execution_error(error: Exception) -> Exception:
 
 
 @lru_cache(256)
-def joint_class(ours: type[GraphirError], numpys: type[Exception]) -> type[Any]:
+def joint_class(ours: type[GraphirError], numpys: type[Exception]) -> Any:
     """Return the class of errors that are of both classes, under the name of NumPy's."""
     fields = {"__doc__": numpys.__doc__, "__reduce__": _reduce, "__module__": numpys.__module__}
     return type(numpys.__name__, (ours, numpys), fields)
@@ -212,8 +212,8 @@ def restored(
     ours: type[GraphirError], numpys: type[Exception], args: Any, fields: Mapping[str, Any]
 ) -> Any:
     """Return an error of both classes, with its arguments and fields."""
-    kind = joint_class(ours, numpys)
-    error = kind.__new__(kind)
+    kind: Any = joint_class(ours, numpys)
+    error: Any = kind.__new__(kind)
     error.args = args
-    vars(error).update(fields)
+    cast("dict[str, Any]", vars(error)).update(fields)
     return error

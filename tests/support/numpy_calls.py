@@ -226,6 +226,7 @@ COMPOSITE_CALLS: dict[str, Callable[..., Any]] = {
 
 
 FLOAT_CALLS: dict[str, Callable[..., Any]] = {
+    "block": lambda x: np.block([[x, x], [x, x]]),
     "convolve": lambda x: (np.convolve(x[0], x[1]), np.correlate(x[0], x[1])),
     "cumulative": lambda x: (np.cumulative_prod(x[0]), np.cumulative_sum(x, axis=1)),
     "empty_like": lambda x: np.empty_like(x) * 0,

@@ -338,9 +338,10 @@ def stand_in(fill: int, value: Any) -> Any:
         return copied(value)
     if isinstance(value, type) and issubclass(value, GraphValue):
         return np.ndarray
-    if is_static(value) or _is_numpys(value):
-        return value
-    raise NoStandInError(value)
+    argument = cast("Any", value)  # of any other type
+    if is_static(argument) or _is_numpys(argument):
+        return argument
+    raise NoStandInError(argument)
 
 
 def is_static(value: Any) -> bool:

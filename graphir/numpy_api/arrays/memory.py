@@ -121,7 +121,7 @@ def as_graph_error(error: Exception) -> Exception:
 
 def like_numpy(error: GraphirError, kind: type[Exception]) -> GraphirError:
     """Return an error as one of NumPy's class, for programs that catch that class and no other."""
-    builtins = [each for each in type(error).__mro__ if not issubclass(each, GraphirError)]
+    builtins: list[Any] = [x for x in type(error).__mro__ if not issubclass(x, GraphirError)]
     if builtins == [*kind.__mro__]:
         return error
     fits = all(issubclass(kind, each) for each in builtins)

@@ -299,7 +299,7 @@ def of_loop(
         return None
     arrays = [value for value in (*inputs, *outs) if isinstance(value, ArrayValue)]
     has_layout = all(array.layout is not None for array in arrays)
-    operands = layouts([*inputs]) if has_layout else []
+    operands: list[Any] = layouts([*inputs]) if has_layout else []
     dtypes = loop_dtypes(ufunc, operands) if has_layout else None
     if ufunc in LIKE_POWERS and not (memory.runs_here and has_layout):
         return _without_op(ufunc, inputs)

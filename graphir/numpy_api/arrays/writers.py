@@ -13,6 +13,7 @@ import numpy as np
 from graphir import ops
 from graphir.dtypes import DType
 from graphir.errors import GraphError, MissingOpError
+from graphir.ir.symbol import Symbol
 from graphir.numpy_api.arrays.indexing import flat_places, keys_of
 from graphir.numpy_api.arrays.memory import ArrayValue, LayoutUse, TracedValue, TraceMemory, plainly
 from graphir.numpy_api.arrays.operands import (
@@ -121,7 +122,8 @@ def add_at(memory: TraceMemory, ufunc: np.ufunc, a: Any, indices: Any, b: Any = 
         places = keys[0].read()
     else:
         places = flat_places(memory, x.plain.shape, keys)
-        places = memory.constant_array(places) if isinstance(places, np.ndarray) else places
+        if not isinstance(places, Symbol):
+            places = memory.constant_array(places)
         whole = memory.reshaped(whole, (whole.size,))
     if isinstance(b, float) and x.element.to_numpy().type(b) != np.array(b):
         b = np.asarray(b)  # NumPy adds it in its own dtype
