@@ -6,7 +6,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from time import monotonic
-from typing import Literal, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 T = TypeVar("T")
 
@@ -22,57 +22,24 @@ def watcher(progress: bool | Watch, unit: str) -> Watch | None:
 
 
 class Bar:
-    """A progress bar on stderr, redrawn at each further percent."""
+    """A progress bar on stderr, redrawn at each further percent, `after` so many seconds."""
 
     WIDTH = 30
 
-    def __init__(self, unit: str) -> None:
-        self.unit = unit
-        self.last_percent = -1
+    def __init__(self, unit: str, after: float = 0) -> None:
+        self._unit, self._after = unit, after
+        self._start, self._last_percent = monotonic(), -1
 
     def __call__(self, count: int, total: int) -> None:
         """Draw the bar for `count` of `total` units."""
         percent = 100 * count // total
-        if percent == self.last_percent:
+        if percent == self._last_percent or monotonic() - self._start < self._after:
             return
-        self.last_percent = percent
-        end = "\n" if count >= total else ""
-        print(f"\r{self.text(count, total)}", end=end, file=sys.stderr, flush=True)
-
-    def text(self, count: int, total: int) -> str:
-        """Return the bar for `count` of `total` units."""
+        self._last_percent = percent
         bar = ("#" * (self.WIDTH * count // total)).ljust(self.WIDTH, ".")
-        return f"[{bar}] {100 * count // total:3} %, {count} of {total} {self.unit}"
-
-
-class Pulse(Bar):
-    """A Bar on a terminal's stderr, from the second second of a `with` block on.
-
-    The end of the block erases the bar. Where stderr is no terminal, nothing is shown, and `watch`
-    is False.
-    """
-
-    @property
-    def watch(self) -> Watch | Literal[False]:
-        """The callback for runs that count their units; False where nothing is shown."""
-        return self if sys.stderr.isatty() else False
-
-    def __enter__(self) -> Pulse:
-        self._start, self._length = monotonic(), 0
-        return self
-
-    def __call__(self, count: int, total: int) -> None:
-        """Draw the bar for `count` of `total` units over the bar before it."""
-        percent = 100 * count // total
-        if percent != self.last_percent and monotonic() - self._start > 1:
-            self.last_percent = percent
-            text = self.text(count, total)[: shutil.get_terminal_size().columns - 1]
-            print(f"\r{text}", end="", file=sys.stderr, flush=True)
-            self._length = len(text)
-
-    def __exit__(self, *_: object) -> None:
-        if self._length:
-            print(f"\r{' ' * self._length}\r", end="", file=sys.stderr, flush=True)
+        text = f"[{bar}] {percent:3} %, {count} of {total} {self._unit}"
+        text = text[: shutil.get_terminal_size().columns - 1]
+        print(f"\r{text}", end="\n" if count >= total else "", file=sys.stderr, flush=True)
 
 
 class Count:
