@@ -41,24 +41,10 @@ class OperandInfo(NamedTuple):
         """The shape; None for a literal and for a tuple."""
         return getattr(self.type, "shape", None)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the operand as a JSON object."""
-        return {
-            "name": self.name,
-            "dtype": None if self.dtype is None else str(self.dtype),
-            "shape": None if self.shape is None else [_json_dim(dim) for dim in self.shape],
-            "value": self.value or None,
-            "location": None if self.location is None else self.location.to_json(),
-        }
-
     def __str__(self) -> str:
         name = f"{self.name}: " if self.name else ""
         place = f" ({self.location})" if self.location is not None else ""
         return f"{name}{self.value if self.type is None else self.type}{place}"
-
-
-def _json_dim(dim: Any) -> int | str:
-    return dim if isinstance(dim, int) else str(dim)
 
 
 class Vocabulary(NamedTuple):
@@ -189,22 +175,6 @@ class GraphirError(Exception):
     def surroundings(self) -> tuple[str, ...]:
         """The context with which the text begins, the outermost first."""
         return self.context
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object of all fields and the text."""
-        fixes = [text for fix in self.fixes if (text := _fix_text(fix, self.vocabulary))]
-        return {
-            "type": type(self).__name__,
-            "message": str(self),
-            "context": list(self.surroundings),
-            "op": self.op or None,
-            "operands": [operand.to_json() for operand in self.operands],
-            "location": None if self.location is None else self.location.to_json(),
-            "problem": self.problem,
-            "reason": self.reason or None,
-            "got": self.got or None,
-            "fixes": fixes,
-        }
 
     def __str__(self) -> str:
         """Return the text with unprintable characters replaced, safe for a terminal."""

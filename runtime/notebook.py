@@ -1,16 +1,12 @@
-"""The IPython extension: after `%load_ext graphir`, the magics `audit` and `casts`.
+"""The IPython extension: after `%load_ext graphir`, the magics `%%audit` and `%%casts`.
 
 `%%audit` runs its cell as the user wrote it, records it, and returns the report, which the notebook
-shows. The lines of the cell count from the line of the magic, as in the notebook. `%audit f(x)`
-does the same with an expression.
+shows. The lines of the cell count from the line of the magic, as in the notebook.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
-import os
-import re
 import shlex
 import sys
 from collections.abc import Callable
@@ -23,13 +19,7 @@ from graphir.escape import printable
 from graphir.passes import CastReport, cast_report
 from graphir.passes.reports import REPORT_FORMATS
 from graphir.passes.reports.dtypes import DTYPE_FORMATS
-from graphir.runtime.cli.arguments import (
-    add_rule_set,
-    output_format,
-    read_rule_files,
-    user_frames,
-    write_text,
-)
+from graphir.runtime.cli.arguments import add_rule_set, output_format, user_frames, write_text
 from graphir.runtime.cli.casts import add_filters, add_run_options, selected
 from graphir.runtime.cli.inputs import path
 from graphir.runtime.recording import Recording, record
@@ -44,38 +34,21 @@ NOTES = 5
 
 
 def load(shell: Any) -> None:
-    """Register the magics with IPython's shell, and the tracebacks of graphir's errors."""
+    """Register the magics with IPython's shell."""
     for name in NAMES:
-        shell.register_magic_function(_magic(shell, name), "line_cell", name)
-
-    def traceback_text(error: GraphirError) -> list[str]:
-        """Return the text of the user's frames; of all if the environment has GRAPHIR_TRACEBACK."""
-        everything = os.environ.get("GRAPHIR_TRACEBACK")
-        frames = None if everything else user_frames(error.__traceback__, inner=False)
-        return shell.InteractiveTB.structured_traceback(
-            type(error), error, frames or error.__traceback__, tb_offset=0 if frames else None
-        )
-
-    setattr(GraphirError, _RENDERER, traceback_text)
-
-
-_RENDERER = "_render_traceback_"
-"""The method of an exception that IPython calls for the text of its traceback."""
+        shell.register_magic_function(_magic(shell, name), "cell", name)
 
 
 def unload(shell: Any) -> None:
     """Remove from IPython's shell what `load` registered."""
-    for kind in ("line", "cell"):
-        for name in NAMES:
-            shell.magics_manager.magics[kind].pop(name, None)
-    if hasattr(GraphirError, _RENDERER):
-        delattr(GraphirError, _RENDERER)
+    for name in NAMES:
+        shell.magics_manager.magics["cell"].pop(name, None)
 
 
 def _magic(shell: Any, name: str) -> Callable[..., Any]:
     usage: Any = import_module("IPython.core.error").UsageError
 
-    def magic(line: str, cell: str | None = None) -> CastReport | None:
+    def magic(line: str, cell: str) -> CastReport | None:
         try:
             return _run(shell, name, line, cell)
         except Exception as error:
@@ -88,26 +61,23 @@ def _magic(shell: Any, name: str) -> Callable[..., Any]:
                 raise usage(str(error)) from None
             raise
 
-    magic.__doc__ = _parser(name, f"%%{name}").format_help()
+    magic.__doc__ = _parser(name).format_help()
     return magic
 
 
-def _run(shell: Any, name: str, line: str, cell: str | None) -> CastReport | None:
-    if cell is None:
-        args, source = _split(_parser(name, f"%{name}"), line)
-    else:
-        args, source = _parser(name, f"%%{name}").parse_args(_words(line)), cell
+def _run(shell: Any, name: str, line: str, cell: str) -> CastReport | None:
+    parser = _parser(name)
+    try:
+        args = parser.parse_args(shlex.split(line))
+    except ValueError as error:
+        raise _UsageError(f"{error}: {line}") from None
     if args.help:
-        print(args.help)
+        print(parser.format_help())
         return None
-    read_rule_files(args)
-    if cell is None:
-        program = _line_program(shell, source)
-    else:
-        program = _cell_program(shell, f"%%{name} {line}", source)
+    program = _cell_program(shell, f"%%{name} {line}", cell)
     recording = record(program, rules=args.rules or "numpy")
     value = plains(recording.result.get(program.value_name, program.value))
-    if cell is not None and value is not None and not cell.rstrip().endswith(";"):
+    if value is not None and not cell.rstrip().endswith(";"):
         import_module("IPython.display").display(value)
     for note in recording.notes[:NOTES]:
         print(f"graphir: {note}", file=sys.stderr)
@@ -131,14 +101,13 @@ class _MagicParser(argparse.ArgumentParser):
         raise _UsageError(f"{self.prog}: {line}\n{self.format_usage().rstrip()}")
 
 
-def _parser(name: str, prog: str) -> argparse.ArgumentParser:
-    runs = "Run the cell, and report " if prog[:2] == "%%" else "Compute an expression, and report "
+def _parser(name: str) -> argparse.ArgumentParser:
     what = {
-        "audit": "what its casts did to the data, against wide arithmetic.",
-        "casts": "its casts: where, why, by which rule, at what loss.",
+        "audit": "Run the cell, and report what its casts did to its data, beside wide arithmetic.",
+        "casts": "Run the cell, and report its casts: where, why, by which rule, at what loss.",
     }
-    parser = _MagicParser(prog=prog, description=runs + what[name], add_help=False)
-    parser.add_argument("-h", "--help", action=_Help, nargs=0, help="show this text")
+    parser = _MagicParser(prog=f"%%{name}", description=what[name], add_help=False)
+    parser.add_argument("-h", "--help", action="store_true", help="show this text")
     add_rule_set(parser, None, "the rule set of the recording, which promotes as NumPy does")
     add_filters(parser)
     if name == "audit":
@@ -150,61 +119,19 @@ def _parser(name: str, prog: str) -> argparse.ArgumentParser:
     return parser
 
 
-class _Help(argparse.Action):
-    """Store the help of the parser."""
-
-    def __call__(self, parser: argparse.ArgumentParser, namespace: Any, *_: Any) -> None:
-        setattr(namespace, self.dest, parser.format_help())
-
-
-def _words(line: str) -> list[str]:
-    try:
-        return shlex.split(line)
-    except ValueError as error:
-        raise _UsageError(f"{error}: {line}") from None
-
-
-def _split(parser: argparse.ArgumentParser, line: str) -> tuple[argparse.Namespace, str]:
-    """Return the options at the start of a line, and the expression after them."""
-    starts = [match.start() for match in re.finditer(r"\S+", line)]
-    problem = _UsageError(f"{parser.prog}: give an expression, such as f(x)")
-    for start in (*starts, len(line)):
-        expression = line[start:]
-        if re.match(r"--?[a-zA-Z]", expression):
-            continue
-        try:
-            args = parser.parse_args(_words(line[:start]))
-        except _UsageError as error:
-            problem = error
-            continue
-        if args.help or _is_expression(expression):
-            return args, expression
-    raise problem
-
-
-def _is_expression(text: str) -> bool:
-    try:
-        ast.parse(text.strip(), mode="eval")
-    except (SyntaxError, ValueError):
-        return False
-    return True
-
-
 # -- programs
 
 
 def _cell_program(shell: Any, first: str, cell: str) -> CodeCell:
     """Return the program of a cell, whose first line is that of the magic."""
     blank = len(cell) - len(cell.lstrip("\n"))  # IPython drops blank lines at the start
-    text = "\n" * blank + shell.transform_cell(cell)
-    return _program(shell, f"# {first.rstrip()}\n{text}", None)
-
-
-def _line_program(shell: Any, expression: str) -> CodeCell:
-    """Return the program of an expression, at the line of the cell that runs."""
-    frame = _caller(shell)
-    number = 1 if frame is None else frame.f_lineno
-    return _program(shell, "\n" * (number - 1) + expression.strip() + "\n", "")
+    text = f"# {first.rstrip()}\n" + "\n" * blank + shell.transform_cell(cell)
+    caller = _caller(shell)
+    label = displayed_path(caller.f_code.co_filename) if caller else ""
+    number = int(label[3:-1]) if is_cell(label) else shell.execution_count
+    file = shell.compile.cache(text, number, raw_code=text)
+    tree = shell.transform_ast(shell.compile.ast_parse(text, filename=file))
+    return CodeCell(tree, file, f"In[{number}]", shell.user_ns)
 
 
 def _caller(shell: Any) -> FrameType | None:
@@ -213,15 +140,6 @@ def _caller(shell: Any) -> FrameType | None:
     while frame is not None and frame.f_globals is not shell.user_ns:
         frame = frame.f_back
     return frame
-
-
-def _program(shell: Any, text: str, value_name: str | None) -> CodeCell:
-    caller = _caller(shell)
-    label = displayed_path(caller.f_code.co_filename) if caller else ""
-    number = int(label[3:-1]) if is_cell(label) else shell.execution_count
-    file = shell.compile.cache(text, number, raw_code=text)
-    tree = shell.transform_ast(shell.compile.ast_parse(text, filename=file))
-    return CodeCell(tree, file, f"In[{number}]", shell.user_ns, value_name)
 
 
 # -- reports
@@ -233,7 +151,7 @@ def _report(
     """Return the report, and write it to the file of --output; of several dtypes print a table."""
     if isinstance(value, Graph) and name == "audit":
         raise GraphError(
-            "audit: a graph runs on inputs", got=repr(value), fix="write %audit execute(graph, x)"
+            "audit: a graph runs on inputs", got=repr(value), fix="write execute(graph, x)"
         )
     if name == "casts":
         report = cast_report(value) if isinstance(value, Graph) else recording.report()

@@ -7,11 +7,11 @@ import sys
 from collections.abc import Callable, Iterable
 from enum import IntEnum
 from pathlib import Path
-from traceback import StackSummary, TracebackException
+from traceback import format_exception
 from types import TracebackType
 from typing import Any
 
-from graphir import ExecutionError, GraphError, PromotionRules, rules
+from graphir import ExecutionError, GraphError, GraphirError, PromotionRules, rules
 from graphir.passes import CastReport
 from graphir.passes.analysis.policies.patterns import forbidden_rows, gate_word, policy_word
 from graphir.passes.reports import phrases
@@ -109,43 +109,30 @@ def _words(word: Callable[[str], str]) -> Callable[[str], list[str]]:
 def user_traceback(error: BaseException) -> str | None:
     """Return the traceback of an error of the user's program, without graphir's frames.
 
-    The frames start at the user's first one. Returns None if no frame is of the user.
+    The frames start at the user's first one; the error and its causes keep these alone. Returns
+    None if no frame is of the user.
     """
-    report = TracebackException.from_exception(error)
-    if not _keep_user_frames(report) and not isinstance(error, SyntaxError):
+    chain: list[BaseException] = [error]
+    for each in chain:
+        chain += [x for x in (each.__cause__, each.__context__) if x is not None and x not in chain]
+        each.__traceback__ = user_frames(each.__traceback__)
+    if error.__traceback__ is None and not isinstance(error, SyntaxError):
         return None
-    return "".join(report.format()).rstrip()
+    return "".join(format_exception(error)).rstrip()
 
 
-def user_frames(traceback: TracebackType | None, inner: bool = True) -> TracebackType | None:
-    """Return the frames of a traceback from the user's first one on, without graphir's.
-
-    The frames of libraries after the user's last one are among them only with `inner`.
-    """
+def user_frames(traceback: TracebackType | None) -> TracebackType | None:
+    """Return the frames of a traceback from the user's first one on, without graphir's."""
     frames: list[TracebackType] = []
-    last = 0
     while traceback is not None:
         code = traceback.tb_frame.f_code
         is_user = not code.co_filename.startswith(INSTALLED)
-        if (is_user or frames) and not code.co_filename.startswith(PROJECT):
+        if (is_user or frames) and not code.co_filename.startswith((*PROJECT, "<frozen")):
             frames += [] if is_call_site(code) else [traceback]
-            last = len(frames) if is_user else last
         traceback = traceback.tb_next
-    for frame in reversed(frames if inner else frames[:last]):
+    for frame in reversed(frames):
         traceback = TracebackType(traceback, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
     return traceback
-
-
-def _keep_user_frames(report: TracebackException) -> bool:
-    """Drop the frames before the user's first one, and graphir's; return whether frames remain."""
-    for cause in (report.__cause__, report.__context__):
-        if cause is not None:
-            _keep_user_frames(cause)
-    files = [frame.filename for frame in report.stack]
-    first = next((i for i, file in enumerate(files) if not file.startswith(INSTALLED)), len(files))
-    frames = [x for x in report.stack[first:] if not x.filename.startswith((*PROJECT, "<frozen"))]
-    report.stack = StackSummary.from_list(frames)
-    return bool(frames)
 
 
 class UsageError(ExecutionError):
@@ -235,29 +222,18 @@ def gate_status(finds: bool, report: CastReport | None, unseen: str, gate: str) 
     return Status.UNSEEN
 
 
-class RulesFile:
-    """A JSON file of a lattice whose joins are a rule set; the command reads it when it runs.
-
-    The deferred read makes an invalid file an error of the command (status 3), not of its usage
-    (status 2).
-    """
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-
-    def read(self) -> PromotionRules:
-        """Register and return the rule set; raise GraphError for an invalid file."""
-        return rules(PromotionRules.from_lattice(self.path))
-
-
-def rule_set(text: str) -> PromotionRules | RulesFile:
-    """Return the rule set that an argument names, or the RulesFile for a .json path."""
+def rule_set(text: str) -> PromotionRules:
+    """Return the rule set that an argument names, or that of a lattice in a .json file."""
     try:
         return PromotionRules.find(text)
     except GraphError as error:
-        if Path(text).suffix == ".json":
-            return RulesFile(text)
-        raise argparse.ArgumentTypeError(f"{error}; or name a JSON file of a lattice") from None
+        if Path(text).suffix != ".json":
+            problem = f"{error}; or name a JSON file of a lattice"
+            raise argparse.ArgumentTypeError(problem) from None
+    try:
+        return rules(PromotionRules.from_lattice(text))
+    except (GraphirError, OSError) as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def add_rule_set(command: Any, default: str | None = "max", what: str = "a rule set") -> None:
@@ -269,13 +245,6 @@ def add_rule_set(command: Any, default: str | None = "max", what: str = "a rule 
         metavar="RULES",
         help=f"{what}: a name that `graphir rules` lists, or a JSON file of a lattice",
     )
-
-
-def read_rule_files(arguments: argparse.Namespace) -> None:
-    """Replace each RulesFile among the parsed arguments by the rule set in the file."""
-    for name, value in vars(arguments).items():
-        if isinstance(value, RulesFile):
-            setattr(arguments, name, value.read())
 
 
 class Status(IntEnum):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import ast
 import inspect
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -40,8 +39,8 @@ def add_inputs(command: Any) -> None:
         dest="inputs",
         metavar="[NAME=]VALUE",
         help="an input: x.npy, file.npz, file.npz:key or a Python number; for a function also a "
-        "type, 'float32[8, 3]' (audit draws values of it), SCRIPT.py:NAME, file.json, another "
-        "file (its path), or a quoted Python literal; for a model.onnx also a type, which states "
+        "type, 'float32[8, 3]' (audit draws values of it), SCRIPT.py:NAME, or "
+        "a quoted Python literal; for a model.onnx also a type, which states "
         "the input's sizes; by name, or in order",
     )
     command.add_argument(
@@ -144,31 +143,24 @@ def _type(text: str) -> TensorType | None:
 def _argument(text: str) -> Any:
     """Return the value that a text means.
 
-    That is an array, a type, a number, an object of a script, JSON, a literal, or a file's path.
+    That is an array, a type, a number, an object of a script, or a literal.
     """
-    file, type_ = Path(text), _type(text)
+    type_ = _type(text)
     if type_ is not None:
         return type_
     if ".py:" in text:
         return find_object(text)
     if text.endswith((".npy", ".npz")) or ".npz:" in text:
         return read_input(text)
-    if text.endswith(".json"):
-        try:
-            return json.loads(file.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise ExecutionError(f"{text} is not readable JSON: {error}") from None
     value = number(text)
     if value is not None:
         return value
-    if file.exists():
-        return text
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         raise ExecutionError(
             f"{text!r} is neither a number nor a file",
-            fix="give x.npy, file.npz:key, file.json, a number, a type such as 'float32[8, 3]', or "
+            fix="give x.npy, file.npz:key, a number, a type such as 'float32[8, 3]', or "
             f'a Python literal: --input "{text!r}" is a text',
         ) from None
 

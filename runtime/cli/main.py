@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import io
-import json
 import os
 import sys
-import traceback
 from collections.abc import Callable, Iterable, Sequence
+from traceback import format_exception
 from typing import Any, NoReturn, get_args
 
 import numpy as np
@@ -23,7 +22,6 @@ from graphir.runtime.cli.arguments import (
     add_output,
     add_program,
     output_format,
-    read_rule_files,
     user_traceback,
     write_text,
 )
@@ -41,11 +39,7 @@ from graphir.text.printer import large_constants
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit status, a Status.
-
-    The message of an error is on stderr. With --format json, the function also prints the fields of
-    a GraphirError as JSON.
-    """
+    """Run a command and return its exit status, a Status; the message of an error is on stderr."""
     _open_streams()
     argv, arguments = _split_arguments(sys.argv[1:] if argv is None else argv)
     try:
@@ -54,7 +48,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(stop.code or 0)
     args.arguments = arguments
     try:
-        read_rule_files(args)
         status = args.command(args)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader closed the pipe: also silence the flush at exit
@@ -63,20 +56,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return Status.INTERRUPTED
     except (Exception, SystemExit) as error:
-        return _report(error, args)
+        return _report(error)
     return status or Status.FINE
 
 
-def _report(error: BaseException, args: argparse.Namespace) -> Status:
+def _report(error: BaseException) -> Status:
     """Print an error that ended a command, and return the status."""
-    if isinstance(error, GraphirError) and args.format == "json":
-        print(json.dumps({"error": error.to_json()}, indent=2))
+    every_frame = "".join(format_exception(error))  # before user_traceback drops some
     text = _message(error)
     user_frames = user_traceback(error) if text is None else None
     status = Status.USAGE if isinstance(error, UsageError) else Status.REFUSED
     status = Status.DEFECT if text is None and user_frames is None else status
-    if args.traceback or os.environ.get("GRAPHIR_TRACEBACK") or status is Status.DEFECT:
-        traceback.print_exception(error)
+    if os.environ.get("GRAPHIR_TRACEBACK") or status is Status.DEFECT:
+        print(every_frame, end="", file=sys.stderr)
     else:
         print(user_frames or f"graphir: {text}", file=sys.stderr)
     return status
@@ -208,14 +200,9 @@ def _parser() -> argparse.ArgumentParser:
             name, help=doc, description=doc, epilog=f"example: graphir {name} {example}".rstrip()
         )
         command_parser.set_defaults(command=run, output=None, format=None)
-        command_parser.add_argument(
-            "--traceback",
-            action="store_true",
-            help="show every frame of an error, of graphir too; so does GRAPHIR_TRACEBACK=1",
-        )
         return command_parser
 
-    command("demo", _demo, "Answer the question of the project, on a graph and a network.", "")
+    command("demo", _demo, "Answer the question of the project.", "")
     add_rules_and_lattices(command)
     _add_graphs(command)
     add_casts(command)

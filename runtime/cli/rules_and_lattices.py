@@ -7,18 +7,10 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from graphir import (
-    DType,
-    GraphError,
-    PromotionRules,
-    explain,
-    laws,
-    rule_sets,
-)
+from graphir import DType, GraphError, PromotionRules, explain, laws, rule_sets
 from graphir.drawing.lattices import LATTICE_FORMATS
 from graphir.drawing.promotion_tables import table_svg
 from graphir.dtype_lattices.order import LAWS as JOIN_LAWS
@@ -33,7 +25,6 @@ from graphir.rule_reports.findings import edges_text, report
 from graphir.rule_reports.laws import LAWS
 from graphir.rule_reports.tables import FORMATS, aligned, text_table
 from graphir.runtime.cli.arguments import (
-    RulesFile,
     Status,
     add_output,
     add_rule_set,
@@ -50,18 +41,8 @@ from graphir.runtime.value_files import number
 
 def _promote(args: argparse.Namespace) -> None:
     """Print the join of the operands, its reason, and the answers of every other rule set."""
-    name = output_format(args, LATTICE_FORMATS, "text")
-    if name == "text":
-        write_text(str(explain(*args.operands, rules=args.rules)), args)
-        return
-    order = lattice_of(args.rules)
-    ways = args.rules.explain(*args.operands).paths
-    edges = {*order.pairs()}
-    lattice_paths = [way for way in ways if edges.issuperset(pairwise(way)) and way[0] in order]
-    for way in dict.fromkeys(way for way in ways if way not in lattice_paths):
-        path_text = " -> ".join(map(str, way))
-        print(f"graphir: note: {path_text} is no way up lattice {order.name!r}", file=sys.stderr)
-    write_text(LATTICE_FORMATS[name](order, lattice_paths), args)
+    output_format(args, ("text",), "text")
+    write_text(str(explain(*args.operands, rules=args.rules)), args)
 
 
 def _rules(args: argparse.Namespace) -> None:
@@ -105,8 +86,9 @@ def _table(args: argparse.Namespace) -> None:
         write_text(_TABLE_FORMATS[name](args.rules), args)
         return
     stream = None if args.output else sys.stdout
-    color = args.color == "always" or (not args.output and _in_color(args.color))
-    write_text(text_table(args.rules, color, terminal_width(stream)), args)
+    write_text(
+        text_table(args.rules, not args.output and _in_color(), terminal_width(stream)), args
+    )
 
 
 def _lattice(args: argparse.Namespace) -> None:
@@ -159,10 +141,8 @@ def _diff(args: argparse.Namespace) -> int:
     return gate_status(bool(len(difference) or besides), report, args.unseen, "diff")
 
 
-def _in_color(when: str) -> bool:
-    """Whether to print colours: for "auto", on a terminal without NO_COLOR and TERM=dumb."""
-    if when != "auto":
-        return when == "always"
+def _in_color() -> bool:
+    """Whether to print colours: on a terminal without NO_COLOR and TERM=dumb."""
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     return sys.stdout.isatty() and not plain
 
@@ -216,7 +196,7 @@ def _add_promote(command: Callable[..., Any]) -> None:
         help="a dtype, or a Python number such as 1, 2.5 or 1j (after -- if it is negative)",
     )
     add_rule_set(parser)
-    add_output(parser, LATTICE_FORMATS, "text")  # or the ways up, as a picture
+    add_output(parser, ("text",), "text")
 
 
 def _add_table(command: Callable[..., Any]) -> None:
@@ -224,12 +204,6 @@ def _add_table(command: Callable[..., Any]) -> None:
     parser = command("table", _table, doc, "--rules max -o max.html")
     add_rule_set(parser)
     add_output(parser, _TABLE_FORMATS, "text")
-    parser.add_argument(
-        "--color",
-        choices=("auto", "always", "never"),
-        default="auto",
-        help="colour cells of text by what they lose; auto: on a terminal, unless NO_COLOR is set",
-    )
 
 
 def _add_lattice(command: Callable[..., Any]) -> None:
@@ -319,7 +293,7 @@ def _lattice_or_file(text: str) -> Lattice[Any] | Path:
     return _or_file(lattice, text)
 
 
-def _rules_or_graph(text: str) -> PromotionRules | RulesFile | Path:
+def _rules_or_graph(text: str) -> PromotionRules | Path:
     return rule_set(text) if Path(text).suffix == ".json" else _or_file(PromotionRules.find, text)
 
 

@@ -23,21 +23,12 @@ class CodeCell(SlotOwner):
     variable, under `value_name`. `value` is that value as the code left it, or None without one.
     """
 
-    def __init__(
-        self,
-        tree: ast.Module,
-        file: str,
-        name: str,
-        namespace: dict[str, Any],
-        value_name: str | None = None,
-    ) -> None:
+    def __init__(self, tree: ast.Module, file: str, name: str, namespace: dict[str, Any]) -> None:
         self.__name__ = name
         self.value: Any = None
         self._namespace, self._before = namespace, dict(namespace)
         last = tree.body[-1] if tree.body else None
         self.value_name = f"value of line {last.lineno}" if last else ""
-        if value_name is not None:
-            self.value_name = value_name
         if isinstance(last, ast.Expr):
             target = ast.copy_location(ast.Name(_VALUE, ast.Store()), last)
             assignment = ast.copy_location(ast.Assign([target], last.value), last)

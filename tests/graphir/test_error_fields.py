@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import pickle
 from typing import Any
 
@@ -47,7 +46,6 @@ def test_fields_survive_pickling_and_copying() -> None:
     for error in (refusal(), ParseError("no").having(line=3, column=7), cycle()):
         for twin in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
             assert type(twin) is type(error) and str(twin) == str(error)
-            assert twin.to_json() == error.to_json()
             assert vars(twin).keys() == vars(error).keys()
 
 
@@ -56,15 +54,6 @@ def cycle() -> Cyclic:
         Lattice("round", {"a": ["b"], "b": ["a"]})
     assert set(caught.value.cycle) == {"a", "b"}
     return caught.value
-
-
-def test_json_has_all_fields() -> None:
-    found = json.loads(json.dumps(refusal().to_json()))
-    assert found["type"] == "NoUpperBound" and found["op"] == "add"
-    assert found["operands"][1]["dtype"] == "float32" and found["operands"][1]["shape"] == [3]
-    assert found["location"]["line"] == found["operands"][0]["location"]["line"]
-    assert len(found["fixes"]) == 2
-    assert all(fix in found["message"] for fix in found["fixes"])
 
 
 def test_each_front_end_writes_the_ways_out_as_its_user_would() -> None:

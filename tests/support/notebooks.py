@@ -75,9 +75,7 @@ class Notebook:
     # -- magics
 
     def register_magic_function(self, function: Callable[..., Any], kind: str, name: str) -> None:
-        assert kind == "line_cell"
-        for magics in self.magics.values():
-            magics[name] = function
+        self.magics[kind][name] = function
 
     def run_cell_magic(self, name: str, line: str, cell: str) -> Any:
         return self.magics["cell"][name](line, cell)

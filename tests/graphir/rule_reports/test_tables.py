@@ -175,15 +175,6 @@ def test_no_color_and_dumb_terminals_are_honoured(monkeypatch):
     assert "\x1b" not in printed(terminal=True)
 
 
-def test_the_option_wins_over_all_of_that(monkeypatch):
-    assert "\x1b" not in printed("--color", "never", terminal=True)
-    assert "\x1b" in printed("--color", "always")
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert "\x1b" in printed("--color", "always", terminal=True)
-    for kind in FORMATS.keys() - {"text"}:
-        assert "\x1b" not in printed("--color", "always", "--format", kind)
-
-
 # -- asymmetric tables, weak members
 
 

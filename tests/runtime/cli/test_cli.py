@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import subprocess
@@ -72,8 +71,7 @@ def test_version():
         (("promote", "int8", "__import__('os').getpid()"), "no dtype is named"),
         (("table", "--format", "pdf"), "invalid choice: 'pdf'"),
         (("table", "--rules", "nope"), "no rule set is named 'nope'"),
-        (("table", "--color", "sometimes"), "invalid choice: 'sometimes'"),
-        (("promote", "int8", "--format", "json"), "invalid choice: 'json'"),
+        (("promote", "int8", "--format", "json"), "unrecognized arguments: --format json"),
         (("lattice", "max", "extra"), "unrecognized arguments: extra"),
         (("casts", "x.gir", "--kind", "all"), "invalid choice: 'all'"),
         (("run", ""), "'' names no file"),
@@ -153,14 +151,6 @@ def test_numbers_are_parsed_as_python_spells_them(text, value):
     assert type(found) is type(value)
 
 
-def test_what_is_no_way_up_the_lattice_is_not_drawn():
-    status, out, err = cli("promote", "300", "int8", "--rules", "torch", "--format", "mermaid")
-    assert (status, err) == (0, "graphir: note: weak_int -> int8 is no way up lattice 'torch'\n")
-    assert out == cli("lattice", "torch", "--path", "int8", "--format", "mermaid")[1]
-    out = cli("promote", "int8", "float32", "--format", "dot")[1]
-    assert out == cli("lattice", "max", "--path", "int8", "float32", "--format", "dot")[1]
-
-
 # -- rules, demo
 
 
@@ -177,7 +167,6 @@ def test_demo_answers_the_question():
     assert max(map(len, out.splitlines())) <= 120
     assert "int16 and float32 promote to float32 under 'max'" in out
     assert "{to=float32} : float32[] because(lhs of add" in out
-    assert "2 of them can lose" in out and out.count("loses 257") == 2
     assert "max_strict" in out and str(ROOT) not in out
 
 
@@ -232,14 +221,3 @@ def test_a_stdout_that_is_closed_or_has_not_the_letters_is_no_traceback(tmp_path
     graphir.Graph("\u03b1").save(tmp_path / "alpha.gir")
     env = {**os.environ, "PYTHONIOENCODING": "ascii"}
     assert "\\u03b1" in process("lower", tmp_path / "alpha.gir", env=env).stdout
-
-
-def test_an_error_is_json_where_json_was_asked_for(tmp_path: Path) -> None:
-    path = tmp_path / "bad.gir"
-    path.write_text("graph @g rules=max (%x: int8[3]) -> (int8[3]) {\n  %0 = sin(%x) : int8[3]\n")
-    status, out, err = cli("casts", path, "--format", "json")
-    error = json.loads(out)["error"]
-    assert status == 3 and err == f"graphir: {error['message']}\n"
-    assert (error["type"], error["op"], error["got"]) == ("ParseError", "sin", "int8")
-    assert [operand["dtype"] for operand in error["operands"]] == ["int8"]
-    assert error["fixes"] == ["cast first, for example .cast(DType.float32)"]

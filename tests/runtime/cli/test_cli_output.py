@@ -36,7 +36,7 @@ FUNCTION = ("program_of_tests.py:normalised", "--input", "x.npy")
 RUN = ("program_of_tests.py:graph", "--input", "x=i.npy", "--input", "some_scale_of_x=b.npz:b")
 COMMANDS = [
     *(("rules",), ("rules", "jax"), ("promote", "int16", "float32"), ("demo",), ("doctor",)),
-    *(("table",), ("table", "--rules", "numpy", "--color", "always"), ("lattice", "jax")),
+    *(("table",), ("table", "--rules", "numpy"), ("lattice", "jax")),
     *(("laws", "jep_option1", "--all"), ("laws", "torch"), ("diff", "max", "numpy")),
     *(("diff", GRAPH, "torch"), ("diff", GRAPH, "max_strict"), ("lower", GRAPH), ("plan", GRAPH)),
     *(("casts", GRAPH), ("casts", GRAPH, "--against", "max_strict"), ("run", *RUN)),
@@ -119,7 +119,7 @@ def test_columns_of_a_narrow_table_are_in_blocks(monkeypatch: pytest.MonkeyPatch
         (("table",), "svg", "<svg"),
         (("table",), "txt", "  "),
         (("lattice", "max"), "dot", "digraph"),
-        (("promote", "int8", "int16"), "mmd", "flowchart"),
+        (("promote", "int8", "int16"), "txt", "int8 and int16"),
         (("casts", GRAPH), "sarif", "{"),
         (("casts", GRAPH), "MD", "#"),
         (("audit", *FUNCTION), "html", "<!"),

@@ -86,12 +86,12 @@ def test_the_answers_are_those_of_the_file(folder: Path) -> None:
     assert cli("diff", "mine.json", "again.json")[0] == 0
 
 
-def test_a_file_that_is_wrong_is_an_error_and_no_usage(folder: Path) -> None:
+def test_a_file_that_is_wrong_is_wrong_usage(folder: Path) -> None:
     (folder / "bad.json").write_text('{"int8": ["nonsense"]}')
-    assert "bad" in refused(3, "promote", "int8", "int16", "--rules", "bad.json")
-    assert "nope.json" in refused(3, "table", "--rules", "nope.json")
+    assert "bad" in refused(2, "promote", "int8", "int16", "--rules", "bad.json")
+    assert "nope.json" in refused(2, "table", "--rules", "nope.json")
     (folder / "taken.json").write_text(json.dumps({"name": "max", "edges": EDGES}))
-    assert "'max' is registered already" in refused(3, "table", "--rules", "taken.json")
+    assert "'max' is registered already" in refused(2, "table", "--rules", "taken.json")
     assert "or name a JSON file" in refused(2, "table", "--rules", "nope")
 
 

@@ -77,11 +77,9 @@ def test_refusals_in_a_program_are_one_line() -> None:
 
 @pytest.mark.parametrize("name", ["build", "opens", "ends"])
 def test_all_frames_where_they_are_asked_for(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    command = ("casts", f"failing_of_tests.py:{name}")
-    status, _, err = cli(*command, "--traceback")
-    assert status == Status.REFUSED and err.startswith("Traceback") and "/runtime/cli/" in err
     monkeypatch.setenv("GRAPHIR_TRACEBACK", "1")
-    assert cli(*command)[2].count("\n") >= err.count("\n") - 2
+    status, _, err = cli("casts", f"failing_of_tests.py:{name}")
+    assert status == Status.REFUSED and err.startswith("Traceback") and "/runtime/cli/" in err
 
 
 def test_a_defect_has_a_status_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
