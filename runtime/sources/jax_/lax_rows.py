@@ -16,7 +16,14 @@ import numpy as np
 from graphir import DType, Op, Symbol, TensorType, ops
 from graphir.ops.types import OpaqueType
 from graphir.runtime.optional import optional
-from graphir.runtime.sources.op_rows import Attribute, Emitted, OpRows, RowCall, product_layout
+from graphir.runtime.sources.op_rows import (
+    Attribute,
+    Emitted,
+    OpRows,
+    RowCall,
+    known_shape,
+    product_layout,
+)
 
 if TYPE_CHECKING:
     from graphir.runtime.sources.jax_.source import Importer
@@ -148,11 +155,6 @@ def has_keys(aval: AbstractValue) -> bool:
 def is_float0(value: Any) -> bool:
     """Whether an abstract value or an array has the dtype float0."""
     return getattr(value, "dtype", None) == optional("jax", "jax", "from_jax").dtypes.float0
-
-
-def known_shape(x: Symbol | TensorType) -> tuple[int, ...]:
-    """Return a shape; the dims of jaxprs are known sizes."""
-    return cast("tuple[int, ...]", x.shape)
 
 
 MOVING = frozenset({"broadcast_in_dim", "expand_dims", "squeeze"})
