@@ -14,13 +14,12 @@ from graphir.runtime.recording.leaving import (
     AS_NUMBER,
     AS_TRUTH,
     Texts,
-    number_of,
     reading,
 )
 from graphir.runtime.recording.numpy_ import functions, ufuncs
 from graphir.runtime.recording.numpy_.calls import callee
 from graphir.runtime.recording.numpy_.methods import Methods
-from graphir.runtime.recording.numpy_.python_numbers import PythonNumbers
+from graphir.runtime.recording.numpy_.python_numbers import PythonNumbers, rounded
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.values import RecordedValue, TracedScalar, active, plain, plains
 from graphir.runtime.recording.views.rows import row
@@ -120,7 +119,7 @@ class RecordedScalar(Dispatching):
     def __round__(self, digits: Any = None) -> Any:
         if digits is not None:
             return _of_array(self, lambda x: x.round(plains(digits)))
-        return number_of("round", self, round(self.plain))
+        return rounded("round", self, round(self.plain), np.rint)
 
     def __divmod__(self, other: Any) -> Any:
         return ufuncs.call(np.divmod, "__call__", (self, other), {})

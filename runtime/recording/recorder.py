@@ -40,9 +40,9 @@ from graphir.runtime.recording.structured import (
     moved,
 )
 from graphir.runtime.recording.values import (
+    RecordedNumber,
     RecordedValue,
     RecordingTrace,
-    TracedFloat,
     TracedScalar,
     UnrecordedError,
     plain,
@@ -94,6 +94,10 @@ class Recorder(NotingBuilder):
         """The scalar that NumPy has computed last."""
         self.float_count = 0
         """The number of recorded Python numbers that the program has got."""
+        self.has_integers = False
+        """Whether the program has got recorded Python integers."""
+        self.has_objects = False
+        """Whether the program has got object arrays of recorded Python numbers."""
         self.has_read_bools = False
         """Whether the program has got NumPy bools of recorded values."""
         self.object_makers: list[str] = []
@@ -292,7 +296,7 @@ class Recorder(NotingBuilder):
             return value.symbol if value.recorder is self else self.constant(value.plain)
         if type(value) is np.ndarray:
             return self.plain_array_symbol(value)
-        if isinstance(value, TracedFloat):
+        if isinstance(value, RecordedNumber):
             return value.scalar.symbol
         if isinstance(value, (np.generic, bool, int, float, complex)):
             source = self.numbers.get(id(cast("Any", value))) if isinstance(value, _DATES) else None
@@ -331,7 +335,7 @@ class Recorder(NotingBuilder):
                 symbol_ if isinstance(symbol_, Symbol) else self.literal(op, symbols, i)
                 for i, symbol_ in enumerate(symbols)
             ]
-            if any(isinstance(value, TracedFloat) for value in values):
+            if any(isinstance(value, RecordedNumber) for value in values):
                 self._trace_floats(op, values, symbols)
         return tuple(symbols)
 
@@ -339,7 +343,7 @@ class Recorder(NotingBuilder):
         """Replace the literals of recorded Python floats by their values, cast as literals are."""
         dtypes = self.graph.infer(op, tuple(symbols), {}).operands
         for i, (value, to) in enumerate(zip(values, dtypes, strict=False)):
-            if isinstance(value, TracedFloat):
+            if isinstance(value, RecordedNumber):
                 symbols[i] = self.cast(value.scalar.symbol, to, op.operand(i), op.name)
 
     def list_symbol(self, values: Any) -> Symbol:

@@ -20,6 +20,7 @@ from graphir.numpy_api.functions import FUNCTIONS
 from graphir.numpy_api.reductions.masked import UNSET
 from graphir.numpy_api.signatures import bound
 from graphir.runtime.recording.fallback import (
+    OF_TYPES,
     arrays_of,
     given,
     note_writes,
@@ -34,8 +35,9 @@ from graphir.runtime.recording.numpy_.products import product
 from graphir.runtime.recording.numpy_.python_numbers import read_number
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.values import (
+    RecordedNumber,
     RecordedValue,
-    TracedFloat,
+    TracedInt,
     UnrecordedError,
     plain,
     plains,
@@ -85,6 +87,9 @@ def _takes(function: Any, handler: Any, args: Sequence[Any], kwargs: Mapping[str
 
 def _run(recorder: Recorder, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Run a function that is written in Python, whose inner calls are recorded."""
+    is_read = recorder.has_integers and not any(function is x for x in OF_TYPES)
+    if is_read:  # code of NumPy may read the memory of integers, as `range(n)` does
+        args, kwargs = mapped(_integer_of_python, (tuple(args), dict(kwargs)))
     if function in _ASKING_TYPES and recorder.float_count and _has_narrow_floats((args, kwargs)):
         args, kwargs = mapped(_number_of_python, (tuple(args), dict(kwargs)))
     recorder.calls.append(_name(function))
@@ -110,10 +115,15 @@ def _has_narrow_floats(values: Any) -> bool:
     return any(array.plain.dtype.char in "efF" for array in arrays_of(values))
 
 
+def _integer_of_python(value: Any) -> Any:
+    """Return a recorded integer as `_number_of_python` does; other values as they are."""
+    return _number_of_python(value) if isinstance(value, TracedInt) else value
+
+
 def _number_of_python(value: Any) -> Any:
     """Return a recorded number as one of Python, and note the read; other values as they are."""
     read_number("a function of NumPy", value)
-    return plain(value) if isinstance(value, TracedFloat) else value
+    return plain(value) if isinstance(value, RecordedNumber) else value
 
 
 _ASKING_TYPES = {np.quantile, np.percentile, np.nanquantile, np.nanpercentile, np.select}
