@@ -22,6 +22,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from graphir import DType, Symbol
+from graphir.location import is_internal
 from graphir.numpy_api.views.steps import Cut
 from graphir.runtime.recording.leaving import AS_NUMBER, Texts, number_of
 from graphir.runtime.recording.values import (
@@ -158,14 +159,11 @@ def is_watched(function: Any) -> bool:
 
 
 def _frame_of_program() -> FrameType | None:
-    """Return the innermost frame outside of this package."""
+    """Return the innermost frame outside of this project."""
     frame: FrameType | None = _getframe(1)
-    while frame is not None and str(frame.f_globals.get("__name__")).startswith(_PACKAGE):
+    while frame is not None and is_internal(frame):
         frame = frame.f_back
     return frame
-
-
-_PACKAGE = RecordedValue.__module__.rpartition(".")[0]
 
 
 def _with(number: float, scalar: Any) -> Any:
@@ -234,35 +232,45 @@ class PythonNumbers:
 # -- classes
 
 
-class RecordedFloat(Texts, TracedFloat):
-    """A Python float whose arithmetic is recorded, as that of a float64 without its warnings.
+class _Number(Texts):
+    """The methods that recorded floats and integers share.
 
-    A call of its class, as `type(x)(value)`, makes a plain float.
+    A call of their classes, as `type(x)(value)`, makes a plain number.
     """
 
     __slots__ = ()
 
+    plain: Any
+    scalar: Any
+
     def __new__(cls, *args: Any) -> Any:
-        """Return a plain float."""
-        return float(*args)
+        """Return a plain number."""
+        return cls.__mro__[-2](*args)
 
     def __float__(self) -> float:
-        return number_of("float", self.scalar, self.plain)
+        return number_of("float", self.scalar, float(self.plain))
 
     def __int__(self) -> int:
         return number_of("int", self.scalar, int(self.plain))
 
     def __bool__(self) -> bool:
-        return bool(self.scalar != 0.0)
+        return bool(self.scalar != 0)
 
-    @property
-    def real(self) -> Any:
-        """The float itself."""
+    def conjugate(self, *_: Any) -> Any:
+        """Return the number itself."""
         return self
 
-    def conjugate(self) -> Any:
-        """Return the float itself."""
-        return self
+    real = property(conjugate)
+    __copy__ = __deepcopy__ = conjugate
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return type(self.plain), (number_of("__reduce_ex__", self.scalar, self.plain),)
+
+
+class RecordedFloat(_Number, TracedFloat):
+    """A Python float whose arithmetic is recorded, as that of a float64 without its warnings."""
+
+    __slots__ = ()
 
     def __round__(self, *digits: Any) -> Any:
         number = round(self.plain, *plains(digits))
@@ -270,46 +278,15 @@ class RecordedFloat(Texts, TracedFloat):
             return rounded("round", self, number, np.rint)
         return number_of("round", self.scalar, number)
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return float, (number_of("__reduce_ex__", self.scalar, self.plain),)
 
-    def __copy__(self) -> Any:
-        return self
+class RecordedInt(_Number, TracedInt):
+    """A Python integer whose arithmetic is recorded as that of an int64, while it fits in one."""
 
-    def __deepcopy__(self, memo: Any) -> Any:
-        return self
-
-
-class RecordedInt(Texts, TracedInt):
-    """A Python integer whose arithmetic is recorded as that of an int64, while it fits in one.
-
-    A call of its class, as `type(x)(value)`, makes a plain integer.
-    """
-
-    def __new__(cls, *args: Any) -> Any:
-        """Return a plain integer."""
-        return int(*args)
-
-    def __float__(self) -> float:
-        return number_of("float", self.scalar, float(self.plain))
-
-    def __int__(self) -> int:
-        return number_of("int", self.scalar, self.plain)
-
-    def __bool__(self) -> bool:
-        return bool(self.scalar != 0)
-
-    def _self(self, *_: Any) -> Any:
-        return self
-
-    real = numerator = property(_self)  # pyright: ignore[reportIncompatibleMethodOverride]
-    conjugate = __copy__ = __deepcopy__ = __floor__ = __ceil__ = __trunc__ = _self
+    numerator = _Number.real  # pyright: ignore[reportAssignmentType]
+    __floor__ = __ceil__ = __trunc__ = _Number.conjugate
 
     def __round__(self, *digits: Any) -> Any:
         return _read("round", self).__round__(*plains(digits)) if digits else self
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return int, (number_of("__reduce_ex__", self.scalar, self.plain),)
 
 
 # -- operators
@@ -478,5 +455,5 @@ _OF_OBJECTS = frozenset(
 """The attributes of numbers that do not depend on the value."""
 for _class, _base in ((RecordedFloat, float), (RecordedInt, int)):
     for _name in (*(x for x in dir(_base) if x not in _OF_OBJECTS), "__hash__"):
-        if _name not in vars(_class) and _name not in ("imag", "denominator"):
+        if _name not in {*vars(_class), *vars(_Number), "imag", "denominator"}:
             setattr(_class, _name, _reading_method(_base, _name))
