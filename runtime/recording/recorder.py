@@ -64,13 +64,11 @@ _DATES = np.datetime64, np.timedelta64
 class Recorder(NotingBuilder):
     """The recorder of one program: it finds symbols of operands and wraps results.
 
-    `array` is the class of wrapped arrays, `tables` that of record arrays. `scalars` maps each
-    NumPy scalar type to the class of wrapped scalars. `row(array, key)` returns an element of a
-    structured array.
+    `array` is the class of wrapped arrays. `scalars` maps each NumPy scalar type to the class of
+    wrapped scalars. `row(array, key)` returns an element of a structured array.
     """
 
     array: type[RecordedValue] = RecordedValue
-    tables: type[RecordedValue] = RecordedValue
     row: Callable[[RecordedValue, Any], Any]
     scalars: Mapping[type[Any], type[Any]] = MappingProxyType({})
 
@@ -104,8 +102,6 @@ class Recorder(NotingBuilder):
         """The calls with recorded arguments that made objects, as functions of the user do."""
         self.writes = 0
         """The number of writes to recorded memory so far."""
-        self.resized_arrays: dict[int, tuple[RecordedValue, Array]] = {}
-        """Arrays whose memory was replaced, by id, with the original plain array."""
         self._outside: dict[int, tuple[Array, Array, Symbol]] = {}
         self._owners: dict[int, ref[RecordingTrace]] = {}
 
@@ -414,31 +410,9 @@ class Recorder(NotingBuilder):
 
     def traced(self, real: Array, trace: RecordingTrace) -> RecordedValue:
         """Return an array that owns its memory, in the form that the program gets."""
-        view = real.view(self.tables if real.dtype.type is np.record else self.array)
+        view = real.view(self.array)
         view.recording_trace, view._plain = trace, real  # pyright: ignore[reportPrivateUsage]
         self._owners[id(real)] = ref(trace)
-        return view
-
-    def replace_memory(
-        self, array: RecordedValue, name: str, symbolic: Callable[[], Symbol]
-    ) -> None:
-        """Note that an array has other memory now, whose values have the symbol of `symbolic()`."""
-        array._plain = array.source = None  # pyright: ignore[reportPrivateUsage]
-        symbol = self.result_symbol(name, array.plain, symbolic)
-        array.recording_trace = trace = RecordingTrace(self, array.plain, symbol)
-        self._owners[id(array.plain)] = ref(trace)
-
-    def copy_back_resized_arrays(self) -> None:
-        """Copy the final size and values of each resized array to its original array."""
-        for array, original in self.resized_arrays.values():
-            original.resize(array.shape, refcheck=False)
-            original[...] = array.plain
-            array._plain = original  # pyright: ignore[reportPrivateUsage]
-
-    def view(self, array: RecordedValue, real: Array) -> RecordedValue:
-        """Return a view of a recorded array in the class of its dtype; its trace is derived."""
-        view = real.view(self.tables if real.dtype.type is np.record else self.array)
-        view._plain, view.source = real, array  # pyright: ignore[reportPrivateUsage]
         return view
 
     def viewed(self, real: Any, trace: RecordingTrace) -> Any:

@@ -148,10 +148,3 @@ def test_a_profile_and_machine_code_are_short() -> None:
     assert "ms in all" in repr(Program(mixed().graph).profile(*arrays))
     code = MachineCode("a\nb", "c")
     assert repr(code) == "<MachineCode, 2 lines of LLVM IR, 1 lines of assembly>"
-
-
-def test_an_unfinished_block_says_so() -> None:
-    with record() as recording:
-        shown = repr(recording), recording._repr_html_()
-    assert all("has not ended" in text for text in shown)
-    assert repr(recording).startswith("<Recording test_an_unfinished_block_says_so: 0 symbols")

@@ -29,8 +29,7 @@ from graphir.runtime.recording.captured import LIBRARIES
 from graphir.runtime.recording.fallback import opaque, rescued
 from graphir.runtime.recording.numpy_ import dates
 from graphir.runtime.recording.numpy_.callbacks import vectorized
-from graphir.runtime.recording.numpy_.functions import emptied
-from graphir.runtime.recording.numpy_.method_ops import filled
+from graphir.runtime.recording.numpy_.functions import emptied, filling, full_of
 from graphir.runtime.recording.numpy_.python_numbers import function_of, rounded
 from graphir.runtime.recording.operands import traced_leaves
 from graphir.runtime.recording.recorder import Recorder
@@ -46,8 +45,7 @@ from graphir.runtime.recording.values import (
     recording_with,
     view_of,
 )
-from graphir.runtime.recording.views.indexing import assigned
-from graphir.runtime.recording.views.rows import table_of_columns, table_of_rows
+from graphir.runtime.recording.views.rows import table_of_rows
 
 Maker = Callable[..., Any]
 _ASARRAY = np.asarray
@@ -255,32 +253,6 @@ def _made(symbolic: Callable[..., Symbol], operand: int | None = None) -> Callab
     return record
 
 
-def _constant(value: int) -> Callable[..., Any]:
-    def fill(
-        recorder: Recorder, real: Any, shape: Any, dtype: Any = None, order: Any = "C"
-    ) -> Symbol:
-        return filled(recorder, real, value)
-
-    return _made(fill)
-
-
-def _empty(
-    recorder: Recorder, real: Any, shape: Any, dtype: Any = None, order: Any = "C"
-) -> Symbol:
-    return emptied(recorder, real, real)
-
-
-def _full(
-    recorder: Recorder,
-    real: Any,
-    shape: Any,
-    fill_value: Any,
-    dtype: Any = None,
-    order: Any = "C",
-) -> Symbol:
-    return assigned(recorder, fill_value, None, real, real)
-
-
 def _arange(
     recorder: Recorder, real: Any, start: Any, stop: Any = None, step: Any = 1, dtype: Any = None
 ) -> Symbol:
@@ -294,18 +266,15 @@ def _arange(
 def _eye(
     recorder: Recorder,
     real: Any,
-    rows: Any,
+    rows: Any = None,
     M: Any = None,  # noqa: N803 -- NumPy's name
     k: Any = 0,
-    dtype: Any = float,
-    order: Any = "C",
+    *_: Any,
+    **__: Any,
 ) -> Symbol:
+    """Record np.eye and np.identity; NumPy's result has the shape and the dtype."""
     attrs = {"rows": real.shape[0], "columns": real.shape[1], "offset": int(k)}
     return recorder.emit(ops.eye, (), dtype=DType.from_numpy(real.dtype), **attrs)
-
-
-def _identity(recorder: Recorder, real: Any, n: Any, dtype: Any = None) -> Any:
-    return _eye(recorder, real, n)
 
 
 # -- arrays from external sources
@@ -541,15 +510,14 @@ _RECORDERS: dict[str, Callable[..., Any]] = {
         ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray"), _converted
     ),
     "asarray_chkfinite": _converted,
-    "zeros": _constant(0),
-    "empty": _made(_empty),
-    "ones": _constant(1),
-    "full": _made(_full, 1),
+    "zeros": _made(filling(0)),
+    "empty": _made(emptied),
+    "ones": _made(filling(1)),
+    "full": _made(full_of, 1),
     "arange": _made(_arange),
     "eye": _made(_eye),
-    "identity": _made(_identity),
+    "identity": _made(_eye),
     "fromiter": _iterated,
-    "rec.fromarrays": table_of_columns,
     **dict.fromkeys(_LOADERS - {"memmap"}, _external),
     "fromstring": _external,
     "frombuffer": _of_buffer,

@@ -234,37 +234,23 @@ def _einsum(recorder: Recorder, real: Any, subscripts: Any, *args: Any, **kwargs
     return result
 
 
-def _full_like(
-    recorder: Recorder,
-    real: Any,
-    a: Any,
-    fill_value: Any,
-    dtype: Any = None,
-    order: Any = "K",
-    *,
-    shape: Any = None,
+def full_of(
+    recorder: Recorder, real: Any, of: Any = None, fill_value: Any = None, *_: Any, **__: Any
 ) -> Symbol:
+    """Record np.full, and np.full_like of an array `of`; NumPy's result has the other settings."""
     return assigned(recorder, fill_value, None, real, real)
 
 
-def _constant_like(value: int) -> Symbolic:
-    def enter(
-        recorder: Recorder,
-        real: Any,
-        a: Any,
-        dtype: Any = None,
-        order: Any = "K",
-        *,
-        shape: Any = None,
-    ) -> Symbol:
+def filling(value: int) -> Symbolic:
+    """Return the function that records an array of one value, whatever its shape and dtype."""
+
+    def enter(recorder: Recorder, real: Any, *_: Any, **__: Any) -> Symbol:
         return filled(recorder, real, value)
 
     return enter
 
 
-def emptied(
-    recorder: Recorder, real: Any, a: Any, dtype: Any = None, order: Any = "K", *, shape: Any = None
-) -> Symbol:
+def emptied(recorder: Recorder, real: Any, *_: Any, **__: Any) -> Symbol:
     """Fill an empty array with zeros, in memory and in the graph.
 
     Any values are valid. With equal values on both sides, the recording detects later writes.
@@ -276,9 +262,9 @@ def emptied(
 _SYMBOLIC: dict[Any, Symbolic] = {
     np.where: _where,
     np.empty_like: emptied,
-    np.zeros_like: _constant_like(0),
-    np.ones_like: _constant_like(1),
-    np.full_like: _full_like,
+    np.zeros_like: filling(0),
+    np.ones_like: filling(1),
+    np.full_like: full_of,
     np.dot: product(np.dot),
     np.inner: product(np.inner),
     np.einsum: _einsum,

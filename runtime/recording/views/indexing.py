@@ -106,10 +106,8 @@ def _part(recorder: Recorder, entry: Any) -> Any:
 def _get_structured(recorder: Recorder, x: RecordedValue, key: Any, real: Any) -> Any:
     """Return x[key] of a structured array: a field, a row, or a view or a copy of rows."""
     if isinstance(key, str):
-        if real.dtype.names and x.plain.dtype.type is np.record:
-            real = real.view((np.record, real.dtype))
         has_trace = real.dtype.names or recorder.has(real.dtype)
-        return recorder.view(x, real) if has_trace else recorder.wrapped(real, None)
+        return view_of(x, real) if has_trace else recorder.wrapped(real, None)
     if not is_basic(key) and not _is_names(key):
         return recorder.move_structured(x, real, lambda field: get(field, key))
     recorder.setting("an index", key)
