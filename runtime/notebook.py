@@ -23,7 +23,7 @@ from graphir.runtime.cli.arguments import add_rule_set, output_format, user_fram
 from graphir.runtime.cli.casts import add_filters, add_run_options, selected
 from graphir.runtime.cli.inputs import path
 from graphir.runtime.recording import Recording, record
-from graphir.runtime.recording.cells import CodeCell
+from graphir.runtime.recording.flat_code import CodeCell
 from graphir.runtime.recording.values import plains
 from graphir.source_text import displayed_path, is_cell
 

@@ -223,8 +223,7 @@ class Array(ArrayOperators):
             raise BufferError(f"there is no device {dl_device!r}; the array is on the CPU")
         if copy is False:
             max_version = max(max_version or _PAIR, _PAIR)
-        version: Any = {"max_version": max_version} if _HAS_VERSIONS else {}
-        return self.__array__(copy=copy).__dlpack__(stream=stream, **version)
+        return self.__array__(copy=copy).__dlpack__(stream=stream, max_version=max_version)
 
     def __dlpack_device__(self, /) -> tuple[Any, int]:
         """Return DLPack's device pair (CPU, 0)."""
@@ -277,9 +276,6 @@ _OPERAND_TYPES = (Array, *SCALARS, np.ndarray, np.generic)
 
 _VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 """The released versions of the standard up to the one that the namespace follows."""
-_HAS_VERSIONS = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
-"""Whether NumPy supports DLPack versions; the read-only mark needs them."""
-
 _PAIR = (1, 0)
 """The first version of DLPack with a read-only mark."""
 

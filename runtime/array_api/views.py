@@ -35,9 +35,6 @@ MOVES = frozenset({
 _IN_ORDER = frozenset({ops.reshape, ops.squeeze, ops.unsqueeze})
 """The movement ops that keep the element order, so that a later reshape can stay a view."""
 
-_MOST = 32
-"""The most moves of a view; more moves are combined into one strided move."""
-
 
 class ArrayView:
     """The relation of a view to its `base`; the view is current as of `changes_seen` changes."""
@@ -109,8 +106,6 @@ def viewed(x: Array, symbol: Lazy, steps: Steps) -> Array:
             return Array(symbol)
         in_order = in_order and op in _IN_ORDER
         moves = (*moves, move)
-    if len(moves) > _MOST:
-        moves = (_together(base, moves),)
     return Array(symbol, ArrayView(base, moves, in_order))
 
 
@@ -124,27 +119,3 @@ def _part(whole: NDArray[Any], moves: Moves) -> NDArray[Any]:
     for move in moves:
         whole = move(whole)
     return whole
-
-
-def _together(base: Array, moves: Moves) -> Move:
-    """Combine moves into one strided move, with the offset of the first element and strides."""
-    whole = np.empty(base.shape, base.dtype.storage)
-    part = _part(whole, moves)
-    first = part.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
-    writeable = part.flags.writeable
-    offset = first if part.size else 0
-    return partial(_strided_view, part.shape, part.dtype, offset, part.strides, writeable)
-
-
-def _strided_view(
-    shape: tuple[int, ...],
-    dtype: np.dtype[Any],
-    offset: int,
-    strides: tuple[int, ...],
-    writeable: bool,
-    whole: NDArray[Any],
-) -> NDArray[Any]:
-    buffer: Any = whole
-    view: NDArray[Any] = np.ndarray(shape, dtype, buffer, offset, strides)
-    view.flags.writeable = writeable and whole.flags.writeable
-    return view

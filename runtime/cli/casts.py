@@ -30,7 +30,7 @@ from graphir.runtime.cli.graphs import ProgramCall, load_call, load_run
 from graphir.runtime.cli.inputs import Draws
 from graphir.runtime.cli.programs import file_of
 from graphir.runtime.cli.reports import load_recording, load_report
-from graphir.runtime.recording.blocks import Script
+from graphir.runtime.recording.flat_code import Script
 from graphir.source_text import displayed_path
 
 

@@ -14,7 +14,7 @@ from graphir import ExecutionError, Graph, GraphError, PromotionRules
 from graphir.numpy_api.trace import Trace
 from graphir.runtime.cli.inputs import Draws, of_function, of_graph, of_model
 from graphir.runtime.cli.programs import is_model, load_program, require_arguments
-from graphir.runtime.recording.blocks import Script
+from graphir.runtime.recording.flat_code import Script
 from graphir.runtime.sources.libraries import Library, library_of
 from graphir.runtime.sources.programs import ImportedProgram, import_program, module_instance
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from graphir import ExecutionError, Graph
 from graphir.numpy_api.trace import Trace
-from graphir.runtime.recording.blocks import Script
+from graphir.runtime.recording.flat_code import Script
 
 Program: TypeAlias = "Graph | Callable[..., Any]"
 

@@ -14,7 +14,7 @@ from graphir.runtime.cli.graphs import BY_INPUT, ProgramCall, load_call, load_gr
 from graphir.runtime.cli.inputs import Draws
 from graphir.runtime.cli.programs import require_arguments
 from graphir.runtime.recording import record
-from graphir.runtime.recording.blocks import Script
+from graphir.runtime.recording.flat_code import Script
 from graphir.runtime.recording.recording import Recording
 
 

@@ -14,15 +14,14 @@ from graphir.runtime.recording.leaving import (
     AS_NUMBER,
     AS_TRUTH,
     Texts,
-    number_of,
     reading,
 )
 from graphir.runtime.recording.numpy_ import functions, ufuncs
 from graphir.runtime.recording.numpy_.calls import callee
 from graphir.runtime.recording.numpy_.methods import Methods
-from graphir.runtime.recording.numpy_.python_numbers import PythonNumbers
+from graphir.runtime.recording.numpy_.python_numbers import PythonNumbers, rounded
 from graphir.runtime.recording.recorder import Recorder
-from graphir.runtime.recording.values import RecordedValue, TracedScalar, active, plain, plains
+from graphir.runtime.recording.values import TracedScalar, active, plain, plains
 from graphir.runtime.recording.views.rows import row
 
 MEMMAP: type[Any] = np.memmap
@@ -60,34 +59,6 @@ class RecordedArray(Texts, Dispatching, Methods):
 RecordedArray.__name__ = "array"  # which the texts of masked arrays name
 
 
-class RecordTable(RecordedArray):
-    """A recorded record array: its fields are attributes too."""
-
-    __slots__ = ()
-
-    def __getattr__(self, name: str) -> Any:
-        if name in (self.plain.dtype.names or ()):
-            return self[name]
-        return super().__getattr__(name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name not in _SLOTS and name in (self.plain.dtype.names or ()):
-            self[name] = value
-        else:
-            object.__setattr__(self, name, value)
-
-    def field(self, name: Any, value: Any = None) -> Any:
-        """Return a field by its name or position, or assign a value to it."""
-        key = list(self.plain.dtype.names or ())[name] if isinstance(name, int) else name
-        if value is None:
-            return self[key]
-        self[key] = value
-        return None
-
-
-_SLOTS = RecordedValue.__slots__
-
-
 class RecordedScalar(Dispatching):
     """The methods of recorded scalars, which are subclasses of NumPy's scalar types."""
 
@@ -120,7 +91,7 @@ class RecordedScalar(Dispatching):
     def __round__(self, digits: Any = None) -> Any:
         if digits is not None:
             return _of_array(self, lambda x: x.round(plains(digits)))
-        return number_of("round", self, round(self.plain))
+        return rounded("round", self, round(self.plain), np.rint)
 
     def __divmod__(self, other: Any) -> Any:
         return ufuncs.call(np.divmod, "__call__", (self, other), {})
@@ -227,5 +198,5 @@ SCALARS = _scalars()
 class ArrayRecorder(Recorder):
     """The recorder that wraps results in the classes of this module."""
 
-    array, tables, row = RecordedArray, RecordTable, staticmethod(row)
+    array, row = RecordedArray, staticmethod(row)
     scalars = SCALARS

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from graphir.runtime.recording.values import TracedFloat
+from graphir.runtime.recording.values import RecordedNumber
 
 MOST = 100_000
 """The most objects that the search visits."""
@@ -144,7 +144,7 @@ _Names = frozenset[str]
 _NO_NAMES: _Names = frozenset()
 
 
-_ARRAYS = (np.ndarray, np.generic, np.random.Generator, TracedFloat)
+_ARRAYS = (np.ndarray, np.generic, np.random.Generator, RecordedNumber)
 
 
 def slots(

@@ -110,18 +110,8 @@ OF_TYPES: Any = (
 """Functions that ask a number for its type alone."""
 
 
-def opaque(
-    recorder: Recorder,
-    name: str,
-    plainly: Handler,
-    args: Any,
-    kwargs: Any,
-    why: str = "it is compiled",
-) -> Any:
-    """Make an opaque call on plain arrays; its results, and arrays it wrote to, become inputs.
-
-    `why` is the reason why it is not recorded.
-    """
+def opaque(recorder: Recorder, name: str, plainly: Handler, args: Any, kwargs: Any) -> Any:
+    """Make an opaque call on plain arrays; its results, and arrays it wrote to, become inputs."""
     arrays = [array for array in arrays_of((args, kwargs)) if array.flags.writeable]
     before = [array.plain.tobytes() for array in arrays]
     for array in arrays:
@@ -132,7 +122,7 @@ def opaque(
     pairs = zip(arrays, before, strict=True)
     changed = [array for array, bytes_before in pairs if array.plain.tobytes() != bytes_before]
     note_writes(recorder, name, changed)
-    return given(recorder, name, real, arrays, why)
+    return given(recorder, name, real, arrays)
 
 
 def _keep_result(recorder: Recorder, name: str, real: Any, arrays: Sequence[RecordedValue]) -> Any:
@@ -144,8 +134,7 @@ def _keep_result(recorder: Recorder, name: str, real: Any, arrays: Sequence[Reco
 def note_writes(recorder: Recorder, name: str, arrays: Sequence[RecordedValue]) -> None:
     """Enter the values of arrays that a call wrote to as inputs."""
     for array in arrays:
-        symbol = recorder.result_symbol(name, array.plain, _without_op("it is compiled"))
-        trace_of(array, recorder).write(symbol)
+        trace_of(array, recorder).write(recorder.result_symbol(name, array.plain, _nothing))
 
 
 def arrays_of(value: Any) -> list[RecordedValue]:
@@ -153,20 +142,14 @@ def arrays_of(value: Any) -> list[RecordedValue]:
     return [leaf for leaf in leaves(value) if isinstance(leaf, RecordedValue)]
 
 
-def given(
-    recorder: Recorder,
-    name: str,
-    real: Any,
-    arrays: Sequence[RecordedValue],
-    why: str = "it is compiled",
-) -> Any:
+def given(recorder: Recorder, name: str, real: Any, arrays: Sequence[RecordedValue]) -> Any:
     """Return a result in the form that the program gets.
 
     An array of the result is one of `arrays`, a view of one of them, or a new input of the graph.
     """
     kind: Any = cast("object", type(real))
     if kind is tuple or kind is list:
-        return kind(given(recorder, name, array, arrays, why) for array in real)  # pyright: ignore
+        return kind(given(recorder, name, array, arrays) for array in real)  # pyright: ignore
     if kind is np.ndarray:
         for array in arrays:
             if real is array.plain:
@@ -175,16 +158,11 @@ def given(
                 return view_of(array, real)
     if not isinstance(real, (np.ndarray, np.generic)):
         return real
-    return recorder.outcome(name, real, _without_op(why))
+    return recorder.outcome(name, real, _nothing)
 
 
-def _without_op(why: str) -> Callable[[], Symbol]:
-    """Return a function that raises UnrecordedError in place of a symbol."""
-
-    def enter() -> Symbol:
-        raise UnrecordedError(why)
-
-    return enter
+def _nothing() -> Symbol:
+    raise UnrecordedError("it is compiled")
 
 
 def repeatable(recorder: Recorder, value: Any, since: int) -> bool:

@@ -13,9 +13,9 @@ from graphir.import_names import is_own_module
 from graphir.numpy_api.arrays.operands import leaves
 from graphir.runtime.recording.structured import structured_trace
 from graphir.runtime.recording.values import (
+    RecordedNumber,
     RecordedValue,
     RecordingTrace,
-    TracedFloat,
     TracedScalar,
 )
 
@@ -59,7 +59,7 @@ def _symbols(recorder: NotingBuilder, value: Any) -> Iterator[Symbol]:
         if trace is None or not trace.is_certain:
             raise _UnknownOperandError
         yield from trace.symbols()
-    elif isinstance(value, TracedFloat):
+    elif isinstance(value, RecordedNumber):
         yield value.scalar.symbol
     elif isinstance(value, TracedScalar):
         yield _required(value.symbol if value.recorder is recorder else None)
@@ -106,19 +106,14 @@ def _trace(array: Any) -> RecordingTrace | None:
 
 def _is_numpy(value: Any) -> bool:
     """Whether a value is a function of NumPy or of this project, which calls no user code."""
-    if isinstance(value, np.ufunc):
-        return not calls_user_code(value)
+    if isinstance(value, np.ufunc):  # ufuncs of np.frompyfunc, on objects alone, call user code
+        return not value.types or any(set(loop) - set("O->") for loop in value.types)
     if isinstance(value, _DISPATCHER):
         return True
     if not isinstance(value, (FunctionType, MethodType, BuiltinFunctionType)):
         return value is np._NoValue  # pyright: ignore
     module = str(getattr(value, "__module__", "") or "")
     return is_own_module(module) or module.partition(".")[0] in ("numpy", "_operator", "operator")
-
-
-def calls_user_code(ufunc: np.ufunc) -> bool:
-    """Whether a ufunc computes on objects alone, as those of np.frompyfunc do."""
-    return bool(ufunc.types) and not any(set(loop) - set("O->") for loop in ufunc.types)
 
 
 def is_wide(name: str, function: Any, operands: Iterable[Symbol] | None, real: Any) -> bool:
@@ -141,7 +136,7 @@ def is_wide(name: str, function: Any, operands: Iterable[Symbol] | None, real: A
 def traced_leaves(value: Any) -> list[Any]:
     """Return the recorded values in a value, also inside lists, tuples, dicts and slices."""
     return [
-        leaf.scalar if isinstance(leaf, TracedFloat) else leaf
+        leaf.scalar if isinstance(leaf, RecordedNumber) else leaf
         for leaf in leaves(value)
-        if isinstance(leaf, (RecordedValue, TracedScalar, TracedFloat))
+        if isinstance(leaf, (RecordedValue, TracedScalar, RecordedNumber))
     ]

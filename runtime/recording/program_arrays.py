@@ -59,44 +59,44 @@ class ProgramArrays:
         """
         if not self._is_plain(value):
             return value
-        if not isinstance(cast("object", value), np.generic):
-            self._arguments[id(value)] = name
-        if is_text(value.dtype) and isinstance(value, np.ndarray):
-            return self._entry(value, lambda real: RecordingTrace(self._recorder, real, None))
-        if value.dtype.names or not self._recorder.has(value.dtype):
-            return self._structured(value, partial(self.add_data, name=None))
-        name = None if name in self._recorder.graph.input_names else name
-        if isinstance(value, np.generic):
+        if isinstance(value, np.generic) and self._recorder.has(value.dtype):
             return self._recorder.wrapped(value, self.add_data(value, name))
-        return self._entry(
-            value, lambda real: RecordingTrace(self._recorder, real, self.add_data(real, name))
-        )
+        self._arguments[id(value)] = name
+        return self._wrapped(value, self.add_data, lambda real: self.add_data(real, name))
 
     def wrap_capture(self, value: Any, name: str | None) -> Any:
         """Return an array that the program captures, with an input from its first use on."""
         if isinstance(value, np.generic) or not self._is_plain(value):
             return cast("Any", value)
-        if is_text(value.dtype):
+        return self._wrapped(value, self.add_capture, lambda _: Untaken(name, self.add_capture))
+
+    def _wrapped(
+        self,
+        value: Any,
+        add: Callable[[Array, str | None], Symbol],
+        symbol_of: Callable[[Array], Symbol | Untaken],
+    ) -> Any:
+        """Return an array of the program; `add` adds an input for a field of a structured one."""
+        if is_text(value.dtype) and isinstance(value, np.ndarray):
             return self._entry(value, lambda real: RecordingTrace(self._recorder, real, None))
         if value.dtype.names or not self._recorder.has(value.dtype):
-            return self._structured(value, partial(self.add_capture, name=None))
+            return self._structured(value, partial(add, name=None))
         return self._entry(
-            value,
-            lambda real: RecordingTrace(self._recorder, real, Untaken(name, self.add_capture)),
+            value, lambda real: RecordingTrace(self._recorder, real, symbol_of(real))
         )
 
     def add_capture(self, array: Array, name: str | None) -> Symbol:
         """Add an input for an array that the program captured and uses now; return its symbol."""
-        symbol = self._recorder.input(
-            array, None if name in self._recorder.graph.input_names else name
-        )
-        self.captures.append(symbol)
-        return symbol
+        return self._add(self.captures, array, name)
 
     def add_data(self, value: Any, name: str | None) -> Symbol:
         """Add an input for data of the program: an argument, or what it loaded."""
-        symbol = self._recorder.input(value, name)
-        self.data.append(symbol)
+        return self._add(self.data, value, name)
+
+    def _add(self, inputs: list[Symbol], value: Any, name: str | None) -> Symbol:
+        is_free = name not in self._recorder.graph.input_names
+        symbol = self._recorder.input(value, name if is_free else None)
+        inputs.append(symbol)
         return symbol
 
     def wrapper_of(self, value: Any) -> Any:
@@ -134,7 +134,7 @@ class ProgramArrays:
         kind = cast("Any", type(value))
         if isinstance(value, (RecordedValue, TracedScalar)):
             return False
-        if not isinstance(value, np.ndarray) or kind in (np.ndarray, np.memmap, np.recarray):
+        if not isinstance(value, np.ndarray) or kind in (np.ndarray, np.memmap):
             return isinstance(cast("object", value), (np.ndarray, np.generic))
         self._unrecorded(
             f"an array of {kind.__name__}", f"{kind.__name__} computes by itself", True

@@ -40,9 +40,9 @@ from graphir.runtime.recording.structured import (
     moved,
 )
 from graphir.runtime.recording.values import (
+    RecordedNumber,
     RecordedValue,
     RecordingTrace,
-    TracedFloat,
     TracedScalar,
     UnrecordedError,
     plain,
@@ -64,13 +64,11 @@ _DATES = np.datetime64, np.timedelta64
 class Recorder(NotingBuilder):
     """The recorder of one program: it finds symbols of operands and wraps results.
 
-    `array` is the class of wrapped arrays, `tables` that of record arrays. `scalars` maps each
-    NumPy scalar type to the class of wrapped scalars. `row(array, key)` returns an element of a
-    structured array.
+    `array` is the class of wrapped arrays. `scalars` maps each NumPy scalar type to the class of
+    wrapped scalars. `row(array, key)` returns an element of a structured array.
     """
 
     array: type[RecordedValue] = RecordedValue
-    tables: type[RecordedValue] = RecordedValue
     row: Callable[[RecordedValue, Any], Any]
     scalars: Mapping[type[Any], type[Any]] = MappingProxyType({})
 
@@ -94,14 +92,16 @@ class Recorder(NotingBuilder):
         """The scalar that NumPy has computed last."""
         self.float_count = 0
         """The number of recorded Python numbers that the program has got."""
+        self.has_integers = False
+        """Whether the program has got recorded Python integers."""
+        self.has_objects = False
+        """Whether the program has got object arrays of recorded Python numbers."""
         self.has_read_bools = False
         """Whether the program has got NumPy bools of recorded values."""
         self.object_makers: list[str] = []
         """The calls with recorded arguments that made objects, as functions of the user do."""
         self.writes = 0
         """The number of writes to recorded memory so far."""
-        self.resized_arrays: dict[int, tuple[RecordedValue, Array]] = {}
-        """Arrays whose memory was replaced, by id, with the original plain array."""
         self._outside: dict[int, tuple[Array, Array, Symbol]] = {}
         self._owners: dict[int, ref[RecordingTrace]] = {}
 
@@ -292,7 +292,7 @@ class Recorder(NotingBuilder):
             return value.symbol if value.recorder is self else self.constant(value.plain)
         if type(value) is np.ndarray:
             return self.plain_array_symbol(value)
-        if isinstance(value, TracedFloat):
+        if isinstance(value, RecordedNumber):
             return value.scalar.symbol
         if isinstance(value, (np.generic, bool, int, float, complex)):
             source = self.numbers.get(id(cast("Any", value))) if isinstance(value, _DATES) else None
@@ -331,7 +331,7 @@ class Recorder(NotingBuilder):
                 symbol_ if isinstance(symbol_, Symbol) else self.literal(op, symbols, i)
                 for i, symbol_ in enumerate(symbols)
             ]
-            if any(isinstance(value, TracedFloat) for value in values):
+            if any(isinstance(value, RecordedNumber) for value in values):
                 self._trace_floats(op, values, symbols)
         return tuple(symbols)
 
@@ -339,7 +339,7 @@ class Recorder(NotingBuilder):
         """Replace the literals of recorded Python floats by their values, cast as literals are."""
         dtypes = self.graph.infer(op, tuple(symbols), {}).operands
         for i, (value, to) in enumerate(zip(values, dtypes, strict=False)):
-            if isinstance(value, TracedFloat):
+            if isinstance(value, RecordedNumber):
                 symbols[i] = self.cast(value.scalar.symbol, to, op.operand(i), op.name)
 
     def list_symbol(self, values: Any) -> Symbol:
@@ -410,31 +410,9 @@ class Recorder(NotingBuilder):
 
     def traced(self, real: Array, trace: RecordingTrace) -> RecordedValue:
         """Return an array that owns its memory, in the form that the program gets."""
-        view = real.view(self.tables if real.dtype.type is np.record else self.array)
+        view = real.view(self.array)
         view.recording_trace, view._plain = trace, real  # pyright: ignore[reportPrivateUsage]
         self._owners[id(real)] = ref(trace)
-        return view
-
-    def replace_memory(
-        self, array: RecordedValue, name: str, symbolic: Callable[[], Symbol]
-    ) -> None:
-        """Note that an array has other memory now, whose values have the symbol of `symbolic()`."""
-        array._plain = array.source = None  # pyright: ignore[reportPrivateUsage]
-        symbol = self.result_symbol(name, array.plain, symbolic)
-        array.recording_trace = trace = RecordingTrace(self, array.plain, symbol)
-        self._owners[id(array.plain)] = ref(trace)
-
-    def copy_back_resized_arrays(self) -> None:
-        """Copy the final size and values of each resized array to its original array."""
-        for array, original in self.resized_arrays.values():
-            original.resize(array.shape, refcheck=False)
-            original[...] = array.plain
-            array._plain = original  # pyright: ignore[reportPrivateUsage]
-
-    def view(self, array: RecordedValue, real: Array) -> RecordedValue:
-        """Return a view of a recorded array in the class of its dtype; its trace is derived."""
-        view = real.view(self.tables if real.dtype.type is np.record else self.array)
-        view._plain, view.source = real, array  # pyright: ignore[reportPrivateUsage]
         return view
 
     def viewed(self, real: Any, trace: RecordingTrace) -> Any:

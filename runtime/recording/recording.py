@@ -7,9 +7,8 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache, partial
-from sys import _getframe  # pyright: ignore[reportPrivateUsage]
 from types import CodeType, FunctionType
-from typing import TYPE_CHECKING, Any, cast, overload
+from typing import Any, cast
 
 import numpy as np
 
@@ -37,15 +36,13 @@ from graphir.runtime.audit.audit import audit_program
 from graphir.runtime.audit.opaque import OpaqueStep, RecordedFacts
 from graphir.runtime.audit.subject import AuditedProgram, AuditOptions
 from graphir.runtime.recording.arrays import ArrayRecorder
-from graphir.runtime.recording.blocks import (
-    BlockFrame,
+from graphir.runtime.recording.captured import swapped
+from graphir.runtime.recording.flat_code import (
+    CodeCell,
     Script,
     is_computed,
-    is_result,
     variable_outputs,
 )
-from graphir.runtime.recording.captured import swapped
-from graphir.runtime.recording.cells import CodeCell
 from graphir.runtime.recording.notes import Note
 from graphir.runtime.recording.numpy_.creation import makers_recorded, random_data
 from graphir.runtime.recording.numpy_.watched_code import calls_recorded
@@ -81,23 +78,12 @@ class Recording:
     notes: tuple[Note, ...]
     beyond: RecordedFacts = field(default=RecordedFacts(), repr=False)
     names: tuple[str, ...] = ()
-    """The names of the outputs: variables of a script or a block, else `output0`, ..."""
+    """The names of the outputs: variables of a script or a cell, else `output0`, ..."""
 
     rounds: tuple[int, ...] = ()
     """The numbers of rounds of the outputs: an output that left in several has an axis of them."""
 
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """Refuse the fields of a recorded block before its end."""
-            if name in self.__dataclass_fields__:
-                problem = f"the recorded block has not ended: its Recording has no {name!r} yet"
-                raise GraphError(problem, fix="read it after the with block")
-            raise AttributeError(name)
-
     def __repr__(self) -> str:
-        if "graph" not in vars(self):
-            return "<Recording of a block that has not ended>"
         return f"<Recording {printable(self.graph.name)}: {', '.join(self._sizes)}>"
 
     @property
@@ -112,8 +98,6 @@ class Recording:
 
     def _repr_html_(self) -> str:
         """Return HTML for notebooks: inputs, outputs, and the steps that were not recorded."""
-        if "graph" not in vars(self):
-            return fragment(paragraphs([repr(self)]))
         sides = [
             *(("input", *pair) for pair in zip(self.graph.input_names, self.inputs, strict=True)),
             *(("output", *pair) for pair in zip(self.names, self.outputs, strict=True)),
@@ -177,23 +161,13 @@ class Recording:
         return [*self.notes, *self.beyond.steps][:5]
 
 
-@overload
-def record(*, rules: RulesLike = "numpy") -> RecordedBlock: ...
-@overload
 def record(
     function: Callable[..., Any],
     /,
     *arrays: Any,
     rules: RulesLike = "numpy",
     **keywords: Any,
-) -> Recording: ...
-def record(
-    function: Callable[..., Any] | None = None,
-    /,
-    *arrays: Any,
-    rules: RulesLike = "numpy",
-    **keywords: Any,
-) -> Recording | RecordedBlock:
+) -> Recording:
     """Run `function(*arrays, **keywords)`, an ordinary NumPy program, and record its graph.
 
     Arrays and NumPy scalars among the arguments become inputs of the graph, also inside containers
@@ -205,14 +179,9 @@ def record(
     caller. Only this thread is recorded. The outputs of a program that returns no arrays are the
     values that it prints.
 
-    Without a function, the answer records a block: `with record() as recording:` (see
-    RecordedBlock).
-
     `rules` must promote as the installed NumPy does. Raises GraphError if they do not, and if this
     thread is already recording.
     """
-    if function is None:
-        return RecordedBlock(rules)
     recorder = new_recorder(_name(function), rules, record.__code__)
     names = _names(function, arrays)
     arguments = {next(names) or place: value for place, value in enumerate(arrays)}
@@ -255,46 +224,6 @@ def _in_numpy_dtype(value: Any) -> Any:
     return value.astype(np.float32) if isinstance(dtype, np.dtype) and is_foreign(dtype) else value  # pyright: ignore
 
 
-class RecordedBlock:
-    """A context manager that records the NumPy code of its block.
-
-    The arrays in the block's variables, in its globals and in the objects that these reach are
-    recorded, as those that a function captures. `with` gives a Recording, whose fields exist after
-    the block: `result` has the variables that the block computed, by name.
-    """
-
-    def __init__(self, rules: RulesLike = "numpy") -> None:
-        self._rules: RulesLike = rules
-
-    def __enter__(self) -> Recording:
-        """Start the recording of this thread."""
-        self._frame = BlockFrame(_getframe(1))
-        self._recorder = new_recorder(self._frame.name, self._rules, self._frame.caller)
-        self._recording = Recording.__new__(Recording)
-        self._stack = ExitStack()
-        self._stack.enter_context(_records(self._recorder, {}, {}, self._frame))
-        self._before = self._frame.variables
-        return self._recording
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """End the recording; without an exception, fill in the fields of its Recording."""
-        recorder = self._recorder
-        with self._stack:
-            if kind is not None:
-                return
-            for call, line, values in self._frame.reads():
-                recorder.here = Location.at(self._frame.file, line, source=self._frame.file)
-                recorder.read(call, values, "reads values unseen; call it in a function")
-            result = {
-                name: value
-                for name, value in self._frame.variables.items()
-                if is_result(value)
-                and (value is not self._before.get(name) or is_computed(recorder, value))
-            }
-            outputs = _outputs(recorder, result, variable_outputs(recorder, result))
-        vars(self._recording).update(_fields(recorder, result, outputs))
-
-
 def new_recorder(name: str, rules: RulesLike, top: CodeType) -> Recorder:
     """Return the recorder of a new recording; `top` is the code that calls the program."""
     rule_set = rules_named(rules)
@@ -330,7 +259,6 @@ def _records(
         arrays.captured = stack.enter_context(of_captures)
         stack.enter_context(calls_recorded(functions))
         stack.enter_context(recording_with(recorder))
-        stack.callback(recorder.copy_back_resized_arrays)
         yield
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from graphir import ops
 from graphir.runtime.recording.captured import mapped_tuple, slot_names
 from graphir.runtime.recording.recorder import Recorder
-from graphir.runtime.recording.values import RecordedValue, TracedFloat, TracedScalar, plain
+from graphir.runtime.recording.values import RecordedNumber, RecordedValue, TracedScalar, plain
 from graphir.runtime.recording.views.indexing import FlatIterator
 
 _ATOMS = (str, bytes, int, float, complex, type(None), type, ModuleType, FunctionType)
@@ -43,7 +43,7 @@ def _walk(
     if isinstance(value, (RecordedValue, TracedScalar)):
         for leaf in recorder.program_arrays.used_fields(value):
             leaves_by_id.setdefault(id(leaf), leaf)
-    elif isinstance(value, TracedFloat):
+    elif isinstance(value, RecordedNumber):
         leaves_by_id.setdefault(id(value), value.scalar)
     elif type(value) is np.ma.MaskedArray and id(value) not in visited:
         visited.add(id(value))
@@ -127,7 +127,7 @@ def output_names(
             for name, leaf in _named_leaves(key, value):
                 number, source = recorder.numbers.get(id(leaf), (None, None))
                 leaf = source if number is leaf else leaf
-                names[id(leaf.scalar if isinstance(leaf, TracedFloat) else leaf)] = name
+                names[id(leaf.scalar if isinstance(leaf, RecordedNumber) else leaf)] = name
     return [names.get(id(value), "") for value in outputs]
 
 
@@ -154,7 +154,7 @@ def plain_result(result: Any) -> Any:
 
 
 def _plain(value: Any, visited: dict[int, Any]) -> Any:
-    if isinstance(value, (RecordedValue, TracedScalar, TracedFloat)):
+    if isinstance(value, (RecordedValue, TracedScalar, RecordedNumber)):
         return plain(value)
     if isinstance(value, FlatIterator):
         return value.plain

@@ -230,13 +230,27 @@ class TracedScalar:
         return type(self).__mro__[1](self)
 
 
-class TracedFloat(float):
-    """A Python float of a recorded program; `scalar` is the recorded float64 with its symbol."""
+class RecordedNumber:
+    """A Python number of a recorded program; `scalar` is the recorded scalar with its symbol."""
 
-    __slots__ = ("plain", "scalar")
+    __slots__ = ()
 
     plain: Any
     scalar: Any
+
+
+class TracedInt(RecordedNumber, int):
+    """A Python integer of a recorded program; `scalar` is the recorded int64 with its symbol."""
+
+    @property
+    def __class__(self) -> Any:  # pyright: ignore -- isinstance reads it after the type
+        return int
+
+
+class TracedFloat(RecordedNumber, float):
+    """A Python float of a recorded program; `scalar` is the recorded float64 with its symbol."""
+
+    __slots__ = ("plain", "scalar")
 
     @property
     def __class__(self) -> Any:  # pyright: ignore -- isinstance reads it after the type
@@ -245,7 +259,9 @@ class TracedFloat(float):
 
 def plain(value: Any) -> Any:
     """Return the plain value of a recorded value; other values as they are."""
-    return value.plain if isinstance(value, (RecordedValue, TracedScalar, TracedFloat)) else value
+    return (
+        value.plain if isinstance(value, (RecordedValue, TracedScalar, RecordedNumber)) else value
+    )
 
 
 def plains(value: Any) -> Any:

@@ -146,10 +146,3 @@ def test_pieces_without_room_are_left_out() -> None:
 def test_machine_code_is_short() -> None:
     code = MachineCode("a\nb", "c")
     assert repr(code) == "<MachineCode, 2 lines of LLVM IR, 1 lines of assembly>"
-
-
-def test_an_unfinished_block_says_so() -> None:
-    with record() as recording:
-        shown = repr(recording), recording._repr_html_()
-    assert all("has not ended" in text for text in shown)
-    assert repr(recording).startswith("<Recording test_an_unfinished_block_says_so: 0 symbols")

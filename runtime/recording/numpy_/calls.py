@@ -11,11 +11,12 @@ from __future__ import annotations
 import operator
 from collections import deque
 from collections.abc import Callable
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
 from itertools import accumulate
 from types import (
     BuiltinFunctionType,
     FunctionType,
+    GeneratorType,
     MethodType,
 )
 from typing import Any, cast
@@ -38,15 +39,20 @@ from graphir.runtime.recording.numpy_.creation import (
 )
 from graphir.runtime.recording.numpy_.python_numbers import (
     ASKING,
+    EXACT,
+    as_float,
     read_number,
     reads_numbers,
+    rounded,
     traced_float,
 )
 from graphir.runtime.recording.operands import traced_leaves
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.values import (
+    RecordedNumber,
     RecordedValue,
     TracedFloat,
+    TracedInt,
     TracedScalar,
     active,
     plain,
@@ -113,7 +119,7 @@ def callee(function: Any) -> Any:
         return _writer(function)
     if is_user(module):
         return function
-    return function if package in LIBRARIES else _from_outside(function)
+    return _integer_reader(function if package in LIBRARIES else _from_outside(function), function)
 
 
 @lru_cache(maxsize=1024)
@@ -129,11 +135,16 @@ def _of_lists(function: Any) -> Callable[..., Any]:
         kinds = [*map(get_class, args)]
         if masked in kinds and isinstance(function, np.ufunc) and function.nout == 1 and not kwargs:
             return ufuncs.of_masked(function, args)
-        if list not in kinds and tuple not in kinds and "dtype" not in kwargs:
-            return function(*args, **kwargs)
         recorder = active()
+        has_integers = recorder is not None and recorder.has_integers and not is_ufunc
+        has_integers = has_integers and _has_integers(args, kwargs)
+        is_alone = list not in kinds and tuple not in kinds and "dtype" not in kwargs
+        if is_alone and not has_integers:
+            return function(*args, **kwargs)
         if recorder is None or not recorder.locate():
             return function(*args, **kwargs)
+        if has_integers:
+            return functions.call(function, args, kwargs)
         if is_ufunc:
             arrays = [
                 as_recorded(recorder, x) if kind is list or kind is tuple else x
@@ -145,6 +156,11 @@ def _of_lists(function: Any) -> Callable[..., Any]:
         return function(*args, **kwargs)
 
     return call
+
+
+def _has_integers(args: Any, kwargs: Any) -> bool:
+    """Whether recorded integers are among arguments, which NumPy's code would read unseen."""
+    return any(isinstance(x, TracedInt) for x in leaves([args, kwargs]))
 
 
 _DISPATCHER = cast("type[Any]", type(np.sum))
@@ -163,8 +179,44 @@ def _float(*args: Any) -> float:
     return float(*args)
 
 
+def _int(*args: Any) -> int:
+    value: Any = args[0] if len(args) == 1 else None
+    if isinstance(value, TracedInt):
+        return value
+    if isinstance(value, (TracedScalar, TracedFloat)) and isinstance(value.plain, _REALS):
+        return rounded("int", value, int(cast("Any", value).plain))
+    return int(*args)
+
+
+_REALS = (float, np.integer, np.floating)
+
+
+def _sum(values: Any, /, start: Any = 0) -> Any:
+    recorder = active()
+    if recorder is None or not recorder.has_scalars:
+        return sum(values, start)
+    numbers = [*values]
+    if not any(isinstance(x, TracedInt) for x in numbers):
+        return _number_reader(sum)(numbers, start)
+    total: Any = start
+    for number in numbers:
+        total = left_operand(total) + number
+    return total
+
+
+def _enumerate(values: Any, /, start: Any = 0) -> Any:
+    return enumerate(values, read_integer(start))
+
+
+def _round(number: Any, /, ndigits: Any = None) -> Any:
+    return round(number) if ndigits is None else round(number, read_integer(ndigits))
+
+
 def _map(function: Any, *iterables: Any) -> Any:
-    return map(_float if function is float else function, *iterables)
+    return map(_OF_NUMBERS.get(id(function), function), *iterables)
+
+
+_OF_NUMBERS: dict[Any, Any] = {id(float): _float, id(int): _int}
 
 
 def _hasattr(value: Any, name: str, /) -> bool:
@@ -177,7 +229,9 @@ def _getattr(value: Any, name: str, /, *default: Any) -> Any:
 
 
 _OF_CLASS = (
-    *((float, _float), (map, _map), (type, _type), (hasattr, _hasattr), (getattr, _getattr)),
+    *((float, _float), (int, _int), (sum, _sum), (map, _map), (round, _round)),
+    (enumerate, _enumerate),
+    *((type, _type), (hasattr, _hasattr), (getattr, _getattr)),
 )
 """Builtin functions, and functions that look at NumPy's value in place of a recorded value."""
 
@@ -297,20 +351,101 @@ def _number_reader(function: Any) -> Any:
     recorder = active()
     if recorder is None or not recorder.has_scalars:
         return function
+    reads_integers = recorder.has_integers and not _keeps_integers(function)
     mixed = any(function is x for x in _ARITHMETIC) or (
         isinstance(function, BuiltinFunctionType) and function.__module__ == "_operator"
     )
-    if not (mixed or _reads_memory(function)):
+    reads_floats = mixed or _reads_memory(function)
+    if not reads_floats and not reads_integers:
         return function
 
     def call(*args: Any, **kwargs: Any) -> Any:
         name, values = getattr(function, "__name__", "a call"), [*leaves([args, kwargs])]
-        if not mixed or any(map(reads_numbers, values)):
+        if reads_floats and (not mixed or any(map(reads_numbers, values))):
             for value in values:
                 read_number(name, value)
-        return function(*args, **kwargs)
+        return _call_with_integers(function, name, args, kwargs, reads_integers)
 
     return call
+
+
+def _call_with_integers(
+    function: Any, name: str, args: Any, kwargs: Any, reads_integers: bool = True
+) -> Any:
+    """Call a function, and note the recorded integers among its arguments as read."""
+    if not reads_integers:
+        return function(*args, **kwargs)
+    for value in leaves([args, kwargs]):
+        if isinstance(value, TracedInt):
+            read_number(name, value)
+    args = [map(_read_item, cast("Any", x)) if isinstance(x, _ITERATORS) else x for x in args]
+    return function(*args, **kwargs)
+
+
+_ITERATORS = (GeneratorType, map, filter, zip)
+
+
+def _integer_reader(function: Any, own: Any) -> Any:
+    """Return a function that notes recorded integers that `own`, a library's function, reads."""
+    recorder = active()
+    if recorder is None or not recorder.has_integers or _keeps_integers(own):
+        return function
+    return partial(_reading_integers, function, own.__name__)
+
+
+def _reading_integers(function: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+    return _call_with_integers(function, name, args, kwargs)
+
+
+def _keeps_integers(function: Any) -> bool:
+    """Whether a function reads no memory of a recorded integer: it asks for its methods.
+
+    So do the functions of the program, and those of a recording.
+    """
+    owner: Any = getattr(function, "__self__", None)
+    if isinstance(owner, (RecordedValue, TracedScalar, RecordedNumber)):
+        return True
+    if isinstance(function, FunctionType):
+        is_recorder = function.__code__.co_filename in _RECORDING_FILES
+        return is_recorder or is_user(function.__module__)
+    if isinstance(function, MethodType):
+        return is_user(_module_of(function))
+    if isinstance(function, BuiltinFunctionType):
+        name = function.__name__
+        is_method = name in _KEEPING_METHODS.get(type(owner), ())
+        return is_method or any(function is x for x in _KEEPING_CALLS)
+    if any(function is x for x in _KEEPING_CALLS):
+        return True
+    kind: Any = function if isinstance(function, type) else type(function)
+    is_python = kind.__new__ is object.__new__ or isinstance(kind.__new__, FunctionType)
+    return is_python and is_user(kind.__module__)
+
+
+_RECORDING_FILES = frozenset((__file__, str(recorded_function.__code__.co_filename)))
+_KEEPING_CALLS: Any = (
+    *(print, list, tuple, dict, set, zip, enumerate, iter, next, reversed, sorted, min, max, abs),
+    *(str, repr, format, isinstance, len, id, setattr, any, all, filter, callable),
+    *(locals, vars, globals, dir, super),
+)
+"""Builtin functions that keep integers, or ask for their methods and operators."""
+_KEEPING_METHODS: Any = {
+    list: ("append", "extend"), deque: ("append", "appendleft", "extend"), str: ("format",)
+}  # fmt: skip
+
+
+def _read_item(item: Any) -> Any:
+    for value in leaves(item):
+        if isinstance(value, TracedInt):
+            read_number("a call", value)
+    return item
+
+
+def read_integer(value: Any) -> Any:
+    """Return a value of which compiled code may read recorded integers, with these noted."""
+    recorder = active()
+    if recorder is None or not recorder.has_integers:
+        return value
+    return plain(_read_item(value)) if isinstance(value, TracedInt) else _read_item(value)
 
 
 _ARITHMETIC = sum, pow, divmod, reduce, accumulate
@@ -343,9 +478,10 @@ def _note_unseen(function: Any) -> None:
 def called_method(function: Any) -> Any:
     """Return what the program calls in place of an attribute whose calls are not watched."""
     if type(function) is FunctionType:
-        return _calling_back(function) if _is_foreign(_module_of(function)) else function
+        is_foreign = _is_foreign(_module_of(function))
+        return _integer_reader(_calling_back(function) if is_foreign else function, function)
     if type(function) is MethodType:
-        return function
+        return _integer_reader(function, function)
     return _number_reader(function)
 
 
@@ -373,7 +509,7 @@ def _calling_back(function: Any) -> Callable[..., Any]:
 
 def _read_right(name: str, left: Any, right: Any) -> None:
     """Note a recorded right operand as read; NumPy asks its own scalars for their operators."""
-    if isinstance(right, TracedFloat) or not isinstance(left, (np.ndarray, np.generic)):
+    if isinstance(right, RecordedNumber) or not isinstance(left, (np.ndarray, np.generic)):
         read_number(name, right)
 
 
@@ -390,8 +526,16 @@ def _noting(name: str) -> Callable[..., Any]:
     compute = getattr(operator, name)
 
     def method(self: Any, other: Any) -> Any:
-        _read_right(name, self._value, other)
-        return compute(self._value, other)
+        value = self._value
+        is_float = type(value) is float
+        if is_float and isinstance(other, TracedInt):
+            if name not in _COMPARING or abs(other.plain) < EXACT:
+                other = as_float(other)
+            else:
+                read_number(name, other)
+        elif not is_float:
+            _read_right(name, value, other)
+        return compute(value, other)
 
     return method
 
@@ -403,8 +547,11 @@ for _name in (
     setattr(_Left, f"__{_name.rstrip('_')}__", _noting(_name))
 
 
-class _Memory:
-    """A container of compiled code that notes a recorded float which the program stores in it."""
+_COMPARING = ("eq", "ne", "lt", "le", "gt", "ge")
+
+
+class _Keys:
+    """A container of compiled code that notes recorded integers by which it finds its items."""
 
     __slots__ = ("_value",)
 
@@ -412,24 +559,45 @@ class _Memory:
         self._value = value
 
     def __getitem__(self, key: Any) -> Any:
-        return self._value[key]
+        return self._value[read_integer(key)]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._value[read_integer(key)] = value
+
+    def __delitem__(self, key: Any) -> None:
+        del self._value[read_integer(key)]
+
+
+class _Memory(_Keys):
+    """A container of compiled code that notes a recorded float which the program stores in it."""
+
+    __slots__ = ()
 
     def __setitem__(self, key: Any, value: Any) -> None:
         for leaf in leaves(value):
             read_number("__setitem__", leaf)
-        self._value[key] = value
+        super().__setitem__(key, value)
 
 
 def left_operand(value: Any) -> Any:
     """Return the left operand of an operator of the program."""
+    if type(value) in _READING_INTEGERS:
+        recorder = active()
+        return _Left(value) if recorder is not None and recorder.has_integers else value
     if type(value) in ASKING or not reads_numbers(value):
         return value
     recorder = active()
     return _Left(value) if recorder is not None and recorder.has_scalars else value
 
 
+_READING_INTEGERS = frozenset((float, bool, str, bytes))
+"""Types whose operators read the memory of an integer on the right."""
+
+
 def right_operand(left: Any, value: Any) -> Any:
     """Return the right operand of an assignment such as `x *= value`."""
+    if isinstance(value, TracedInt) and type(left) in _READING_INTEGERS:
+        return as_float(value) if type(left) is float else read_integer(value)
     if type(left) not in ASKING and reads_numbers(left):
         _read_right("an operator", left, value)
     return value
@@ -441,8 +609,19 @@ def container(value: Any) -> Any:
     kind: Any = cast("Any", type(value))
     if recorder is None or not recorder.has_scalars or isinstance(value, RecordedValue):
         return value
+    if issubclass(kind, _KEEPING):
+        return _Keys(value) if recorder.has_integers else value
     is_python = isinstance(getattr(kind, "__setitem__", None), FunctionType)
-    return value if is_python or issubclass(kind, _KEEPING) else _Memory(value)
+    return value if is_python else _Memory(value)
+
+
+def sequence(value: Any) -> Any:
+    """Return the container from which the program takes an item, or deletes one."""
+    recorder = active()
+    if recorder is None or not recorder.has_integers or isinstance(value, RecordedValue):
+        return value
+    is_python = isinstance(getattr(cast("Any", type(value)), "__getitem__", None), FunctionType)
+    return value if is_python else _Keys(value)
 
 
 _KEEPING = (list, dict, deque)

@@ -27,15 +27,15 @@ from graphir.numpy_api.interception import Interceptor
 from graphir.numpy_api.signatures import bound
 from graphir.runtime.recording.captured import LIBRARIES
 from graphir.runtime.recording.fallback import opaque, rescued
-from graphir.runtime.recording.leaving import number_of
 from graphir.runtime.recording.numpy_ import dates
-from graphir.runtime.recording.numpy_.functions import emptied
-from graphir.runtime.recording.numpy_.method_ops import filled
-from graphir.runtime.recording.numpy_.python_numbers import function_of
+from graphir.runtime.recording.numpy_.callbacks import vectorized
+from graphir.runtime.recording.numpy_.functions import emptied, filling, full_of
+from graphir.runtime.recording.numpy_.python_numbers import function_of, rounded
 from graphir.runtime.recording.operands import traced_leaves
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.values import (
     RecordedValue,
+    TracedInt,
     TracedScalar,
     UnrecordedError,
     active,
@@ -45,8 +45,7 @@ from graphir.runtime.recording.values import (
     recording_with,
     view_of,
 )
-from graphir.runtime.recording.views.indexing import assigned
-from graphir.runtime.recording.views.rows import table_of_columns, table_of_rows
+from graphir.runtime.recording.views.rows import table_of_rows
 
 Maker = Callable[..., Any]
 _ASARRAY = np.asarray
@@ -254,32 +253,6 @@ def _made(symbolic: Callable[..., Symbol], operand: int | None = None) -> Callab
     return record
 
 
-def _constant(value: int) -> Callable[..., Any]:
-    def fill(
-        recorder: Recorder, real: Any, shape: Any, dtype: Any = None, order: Any = "C"
-    ) -> Symbol:
-        return filled(recorder, real, value)
-
-    return _made(fill)
-
-
-def _empty(
-    recorder: Recorder, real: Any, shape: Any, dtype: Any = None, order: Any = "C"
-) -> Symbol:
-    return emptied(recorder, real, real)
-
-
-def _full(
-    recorder: Recorder,
-    real: Any,
-    shape: Any,
-    fill_value: Any,
-    dtype: Any = None,
-    order: Any = "C",
-) -> Symbol:
-    return assigned(recorder, fill_value, None, real, real)
-
-
 def _arange(
     recorder: Recorder, real: Any, start: Any, stop: Any = None, step: Any = 1, dtype: Any = None
 ) -> Symbol:
@@ -293,18 +266,15 @@ def _arange(
 def _eye(
     recorder: Recorder,
     real: Any,
-    rows: Any,
+    rows: Any = None,
     M: Any = None,  # noqa: N803 -- NumPy's name
     k: Any = 0,
-    dtype: Any = float,
-    order: Any = "C",
+    *_: Any,
+    **__: Any,
 ) -> Symbol:
+    """Record np.eye and np.identity; NumPy's result has the shape and the dtype."""
     attrs = {"rows": real.shape[0], "columns": real.shape[1], "offset": int(k)}
     return recorder.emit(ops.eye, (), dtype=DType.from_numpy(real.dtype), **attrs)
-
-
-def _identity(recorder: Recorder, real: Any, n: Any, dtype: Any = None) -> Any:
-    return _eye(recorder, real, n)
 
 
 # -- arrays from external sources
@@ -317,7 +287,7 @@ def _external(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> A
     """
     if traced_leaves([args, kwargs]):
         for leaf in leaves([args, kwargs]):
-            if isinstance(leaf, np.integer):
+            if isinstance(leaf, (TracedInt, np.integer)):
                 recorder.setting(original.__name__, leaf)
         name = f"numpy.{original.__name__}"
         return opaque(recorder, name, _plainly, (original, _external, args, kwargs), {})
@@ -439,19 +409,19 @@ _FUNCTIONS = [
                  "sinh", "cosh", "tanh", "fabs", "degrees", "radians")
 ]  # fmt: skip
 """The functions of Python's math that NumPy has under the same names."""
-_ROUNDINGS = (math.floor, math.ceil, math.trunc)
+_ROUNDINGS = {math.floor: np.floor, math.ceil: np.ceil, math.trunc: np.trunc}
 
 
 def _number(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any:
     """Call a function of Python's math modules, which reads recorded values as Python numbers."""
     args = tuple(_listed(recorder, arg) for arg in args)
-    traced = traced_leaves(args)
-    if len(args) == len(traced) == 1 and np.ndim(plain(args[0])) == 0:
-        if original in _FUNCTIONS:
-            number = recorder.call(original, plains(args), {})
-            return function_of(original.__name__, args[0], number)
-        if original in _ROUNDINGS:
-            return number_of(original.__name__, *traced, recorder.call(original, plains(args), {}))
+    is_of_one = len(args) == 1 and bool(traced_leaves(args)) and np.ndim(plain(args[0])) == 0
+    if is_of_one and original in _FUNCTIONS:
+        number = recorder.call(original, plains(args), {})
+        return function_of(original.__name__, args[0], number)
+    if is_of_one and original in _ROUNDINGS:
+        number = recorder.call(original, plains(args), {})
+        return rounded(original.__name__, args[0], number, _ROUNDINGS[original])
     recorder.setting(original.__name__, [list(args), kwargs])
     for arg in args:
         if isinstance(arg, RecordedValue):
@@ -460,19 +430,6 @@ def _number(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any
 
 
 # -- methods of NumPy
-
-
-def _vectorized(recorder: Recorder, original: Any, vectorize: Any, func: Any, args: Any) -> Any:
-    """Call a np.vectorize object, which calls the user's function with plain Python numbers.
-
-    With a signature the function gets recorded arrays.
-    """
-    call = vectorize, func, args
-    if vectorize.signature is not None:
-        return recorder.call(original, call, {})
-    name = f"{getattr(vectorize.pyfunc, '__name__', 'a function')} (vectorized)"
-    why = "NumPy calls it with Python numbers, which are not recorded"
-    return opaque(recorder, name, _plainly, (original, _vectorized, call, {}), {}, why)
 
 
 def _of_archive(recorder: Recorder, original: Any, archive: Any, key: Any) -> Any:
@@ -484,7 +441,7 @@ def _of_archive(recorder: Recorder, original: Any, archive: Any, key: Any) -> An
 
 
 _METHODS: Sequence[tuple[Any, str, Callable[..., Any]]] = (
-    (np.vectorize, "_vectorize_call", _vectorized),
+    (np.vectorize, "_vectorize_call", vectorized),
     (np.lib.npyio.NpzFile, "__getitem__", _of_archive),
 )
 """Methods of NumPy's classes that a recording replaces."""
@@ -553,15 +510,14 @@ _RECORDERS: dict[str, Callable[..., Any]] = {
         ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray"), _converted
     ),
     "asarray_chkfinite": _converted,
-    "zeros": _constant(0),
-    "empty": _made(_empty),
-    "ones": _constant(1),
-    "full": _made(_full, 1),
+    "zeros": _made(filling(0)),
+    "empty": _made(emptied),
+    "ones": _made(filling(1)),
+    "full": _made(full_of, 1),
     "arange": _made(_arange),
     "eye": _made(_eye),
-    "identity": _made(_identity),
+    "identity": _made(_eye),
     "fromiter": _iterated,
-    "rec.fromarrays": table_of_columns,
     **dict.fromkeys(_LOADERS - {"memmap"}, _external),
     "fromstring": _external,
     "frombuffer": _of_buffer,

@@ -20,6 +20,7 @@ from graphir.numpy_api.functions import FUNCTIONS
 from graphir.numpy_api.reductions.masked import UNSET
 from graphir.numpy_api.signatures import bound
 from graphir.runtime.recording.fallback import (
+    OF_TYPES,
     arrays_of,
     given,
     note_writes,
@@ -34,8 +35,9 @@ from graphir.runtime.recording.numpy_.products import product
 from graphir.runtime.recording.numpy_.python_numbers import read_number
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.values import (
+    RecordedNumber,
     RecordedValue,
-    TracedFloat,
+    TracedInt,
     UnrecordedError,
     plain,
     plains,
@@ -85,6 +87,9 @@ def _takes(function: Any, handler: Any, args: Sequence[Any], kwargs: Mapping[str
 
 def _run(recorder: Recorder, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Run a function that is written in Python, whose inner calls are recorded."""
+    is_read = recorder.has_integers and not any(function is x for x in OF_TYPES)
+    if is_read:  # code of NumPy may read the memory of integers, as `range(n)` does
+        args, kwargs = mapped(_integer_of_python, (tuple(args), dict(kwargs)))
     if function in _ASKING_TYPES and recorder.float_count and _has_narrow_floats((args, kwargs)):
         args, kwargs = mapped(_number_of_python, (tuple(args), dict(kwargs)))
     recorder.calls.append(_name(function))
@@ -110,10 +115,15 @@ def _has_narrow_floats(values: Any) -> bool:
     return any(array.plain.dtype.char in "efF" for array in arrays_of(values))
 
 
+def _integer_of_python(value: Any) -> Any:
+    """Return a recorded integer as `_number_of_python` does; other values as they are."""
+    return _number_of_python(value) if isinstance(value, TracedInt) else value
+
+
 def _number_of_python(value: Any) -> Any:
     """Return a recorded number as one of Python, and note the read; other values as they are."""
     read_number("a function of NumPy", value)
-    return plain(value) if isinstance(value, TracedFloat) else value
+    return plain(value) if isinstance(value, RecordedNumber) else value
 
 
 _ASKING_TYPES = {np.quantile, np.percentile, np.nanquantile, np.nanpercentile, np.select}
@@ -224,37 +234,23 @@ def _einsum(recorder: Recorder, real: Any, subscripts: Any, *args: Any, **kwargs
     return result
 
 
-def _full_like(
-    recorder: Recorder,
-    real: Any,
-    a: Any,
-    fill_value: Any,
-    dtype: Any = None,
-    order: Any = "K",
-    *,
-    shape: Any = None,
+def full_of(
+    recorder: Recorder, real: Any, of: Any = None, fill_value: Any = None, *_: Any, **__: Any
 ) -> Symbol:
+    """Record np.full, and np.full_like of an array `of`; NumPy's result has the other settings."""
     return assigned(recorder, fill_value, None, real, real)
 
 
-def _constant_like(value: int) -> Symbolic:
-    def enter(
-        recorder: Recorder,
-        real: Any,
-        a: Any,
-        dtype: Any = None,
-        order: Any = "K",
-        *,
-        shape: Any = None,
-    ) -> Symbol:
+def filling(value: int) -> Symbolic:
+    """Return the function that records an array of one value, whatever its shape and dtype."""
+
+    def enter(recorder: Recorder, real: Any, *_: Any, **__: Any) -> Symbol:
         return filled(recorder, real, value)
 
     return enter
 
 
-def emptied(
-    recorder: Recorder, real: Any, a: Any, dtype: Any = None, order: Any = "K", *, shape: Any = None
-) -> Symbol:
+def emptied(recorder: Recorder, real: Any, *_: Any, **__: Any) -> Symbol:
     """Fill an empty array with zeros, in memory and in the graph.
 
     Any values are valid. With equal values on both sides, the recording detects later writes.
@@ -266,9 +262,9 @@ def emptied(
 _SYMBOLIC: dict[Any, Symbolic] = {
     np.where: _where,
     np.empty_like: emptied,
-    np.zeros_like: _constant_like(0),
-    np.ones_like: _constant_like(1),
-    np.full_like: _full_like,
+    np.zeros_like: filling(0),
+    np.ones_like: filling(1),
+    np.full_like: full_of,
     np.dot: product(np.dot),
     np.inner: product(np.inner),
     np.einsum: _einsum,

@@ -10,7 +10,7 @@ import numpy as np
 
 from graphir import Symbol
 from graphir.runtime.audit.library_calls import LibraryCall, wide_setting
-from graphir.runtime.recording.values import RecordedValue, TracedFloat, plain, recording_with
+from graphir.runtime.recording.values import RecordedNumber, RecordedValue, plain, recording_with
 from graphir.semantics.library_calls import leaves, mapped
 
 if TYPE_CHECKING:
@@ -181,6 +181,6 @@ def _is_repeatable(leaf: Any) -> bool:
     """Whether an argument is an array of numbers, or a setting."""
     if isinstance(leaf, (np.ndarray, np.generic)):
         return cast("Any", leaf).dtype.kind in "biufc"
-    if isinstance(leaf, TracedFloat):
+    if isinstance(leaf, RecordedNumber):
         return False
     return isinstance(leaf, _SIMPLE) or leaf is ... or leaf is np._NoValue  # pyright: ignore

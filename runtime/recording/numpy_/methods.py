@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from graphir import Symbol, ops
+from graphir import GraphError, Symbol, ops
 from graphir.ir.literals import is_literal
 from graphir.numpy_api.signatures import bound
 from graphir.numpy_api.views.steps import Reshape
@@ -40,7 +40,6 @@ from graphir.runtime.recording.values import (
     view_of,
 )
 from graphir.runtime.recording.views.indexing import FlatIterator, get, put, put_flat
-from graphir.runtime.recording.views.resizing import resize, shape_in_place
 
 _NDARRAY: Any = np.ndarray
 
@@ -252,7 +251,13 @@ class Methods(PythonNumbers, RecordedValue):
         """Set every element to a value."""
         put(self, ..., value, _fill)
 
-    resize = resize
+    def resize(self, *shape: Any, refcheck: bool = True) -> None:
+        """Raise GraphError: NumPy would replace the memory that this array is a view of."""
+        raise GraphError(
+            "x.resize is not recorded: it replaces the memory of an array",
+            got=f"x.resize{shape}",
+            fix="assign x = np.resize(x, shape), or a slice of x",
+        )
 
     def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
         """Set elements at row-major positions."""
@@ -283,9 +288,7 @@ class Methods(PythonNumbers, RecordedValue):
         if recorder is not None:  # the class of recorded arrays stands in for ndarray
             args = tuple([value for value in args if value is not np.ndarray])
             kwargs = {key: value for key, value in kwargs.items() if value is not np.ndarray}
-        if recorder is None or np.recarray not in (*args, *kwargs.values()):
-            return _NDARRAY.view(self, *args, **kwargs)
-        return recorder.view(self, self.plain.view(*args, **kwargs).view(np.ndarray))
+        return _NDARRAY.view(self, *args, **kwargs)
 
     def copy(self, order: Any = "C") -> Any:
         """Return a copy, which has the same symbol."""
@@ -388,7 +391,15 @@ class Methods(PythonNumbers, RecordedValue):
 
     @shape.setter
     def shape(self, value: Any) -> None:
-        shape_in_place(self, lambda array: _NDARRAY.shape.__set__(array, value))
+        recorder = active()
+        before = trace_of(self, recorder) if recorder else None
+        if before is not None:
+            before.plain = self.plain.view()
+        for array in (self.plain, self):
+            _NDARRAY.shape.__set__(array, value)
+        if before is not None:
+            steps = (Reshape(self.shape),)
+            self.recording_trace = RecordingTrace(before.recorder, self.plain, None, before, steps)
 
     @property
     def flat(self) -> Any:

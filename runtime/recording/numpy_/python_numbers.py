@@ -1,28 +1,35 @@
-"""Recorded Python floats: their arithmetic is recorded as that of NumPy's float64.
+"""Recorded Python numbers: floats and integers whose arithmetic is recorded as NumPy's.
 
-`float(x)`, `x.item()` and `math.sqrt(x)` of recorded values are floats of Python's class that also
-have the symbol of a recorded float64. An operator computes Python's float and the recorded scalar.
-Where the two differ, the operands are read, and the result is a plain float. Compiled code reads
-the memory of such a float without a call of its methods: `read_number` notes that. An integer that
-the program makes of a recorded value is read.
+`float(x)`, `int(x)` and `x.item()` of recorded values are numbers of Python's classes, which also
+have the symbol of a recorded scalar: a float64 or an int64. An operator computes Python's number
+and the recorded scalar. Where the two differ, as for integers beyond 64 bits, the operands are
+read, and the result is a plain number. Compiled code reads the memory of such a number without a
+call of its methods: `read_number` notes that.
 """
 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from functools import lru_cache, partial
 from math import isnan
-from types import FunctionType
+from sys import _getframe  # pyright: ignore[reportPrivateUsage]
+from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any, cast
+from weakref import WeakValueDictionary
 
 import numpy as np
 
-from graphir import DType
+from graphir import DType, Symbol
+from graphir.location import is_internal
+from graphir.numpy_api.views.steps import Cut
 from graphir.runtime.recording.leaving import AS_NUMBER, Texts, number_of
 from graphir.runtime.recording.values import (
+    RecordedNumber,
     RecordedValue,
     TracedFloat,
+    TracedInt,
     TracedScalar,
     active,
     plain,
@@ -32,7 +39,9 @@ from graphir.runtime.recording.values import (
 SHORT = 1000
 """The most elements of an array that become recorded numbers of Python."""
 EXACT = 2**53
-"""The bound of the integers that float64 holds."""
+"""The bound of the integers that float64 holds, and that Python and NumPy divide alike."""
+WATCHED: WeakValueDictionary[int, CodeType] = WeakValueDictionary()
+"""The code, by its id, that asks before it reads an integer (see numpy_.calls)."""
 
 
 # -- numbers of recorded values
@@ -44,13 +53,82 @@ def traced_float(value: Any, number: float) -> float:
     It is recorded only beside numbers that are narrower than those of Python: other values have
     no errors that the float could carry on.
     """
-    recorder, symbol = active(), None
-    if recorder is not None and recorder.locate() and recorder.has_narrow_dtypes:
-        symbol = None if recorder.sites.leaves() else recorder.before(value)
-    if recorder is None or symbol is None or symbol.dtype.is_complex:
+    symbol = _symbol_going_on(value)
+    if symbol is None:
         return number_of("float", value, number)
+    return float_of_symbol(symbol, number)
+
+
+def traced_int(name: str, value: Any, number: int, frame: FrameType | None = None) -> int:
+    """Return a Python integer of a recorded value, recorded as `traced_float` does.
+
+    `frame` is that of the program, if it may run code that reads integers unseen. A float becomes
+    an integer by a cast.
+    """
+    is_watched = frame is None or id(frame.f_code) in WATCHED
+    symbol = _symbol_going_on(value) if is_watched and fits(number) else None
+    if symbol is None or (symbol.dtype.is_float and abs(number) >= 2**62):
+        return number_of(name, value, number)
+    return int_of_symbol(symbol, number)
+
+
+def _symbol_going_on(value: Any) -> Symbol | None:
+    """Return the symbol of one real number, if the program may go on by it; else None."""
+    recorder = active()
+    if recorder is None or not recorder.locate() or not recorder.has_narrow_dtypes:
+        return None
+    if recorder.sites.leaves():
+        return None
+    symbol = recorder.before(value)
+    return None if symbol is None or symbol.dtype.is_complex else symbol
+
+
+def float_of_symbol(symbol: Symbol, number: float) -> float:
+    """Return a recorded float with the values of a symbol of one element."""
+    recorder = active()
+    if recorder is None:
+        return number
     symbol = recorder.cast(recorder.reshaped(symbol, ()), DType.float64)
     return _with(number, recorder.wrapped(np.float64(number), symbol))
+
+
+def int_of_symbol(symbol: Symbol, number: int) -> int:
+    """Return a recorded integer with the values of a symbol of one element."""
+    recorder = active()
+    if recorder is None:
+        return number
+    symbol = recorder.cast(recorder.reshaped(symbol, ()), DType.int64)
+    return _int_with(number, recorder.wrapped(np.int64(number), symbol))
+
+
+def numbers_of(array: Any) -> np.ndarray[Any, Any] | None:
+    """Return the elements of a recorded array as recorded numbers of Python, in an object array.
+
+    Bools are read. The answer is None for other elements than real numbers, and for many.
+    """
+    recorder, real = active(), plain(array)
+    if recorder is None or real.dtype.kind not in "fiu" or real.size > SHORT:
+        return None
+    symbol = recorder.before(array)
+    if symbol is None or real.dtype.char == "g":
+        return None
+    make: Any = float_of_symbol if real.dtype.kind == "f" else int_of_symbol
+    flat = recorder.reshaped(symbol, (real.size,))
+    result: Any = np.empty_like(real, object, subok=False)
+    for at, number in enumerate(real.reshape(-1).tolist()):
+        if not fits(number):
+            recorder.read("an integer", _element(flat, at), AS_NUMBER)
+        result.flat[at] = make(_element(flat, at), number) if fits(number) else number
+    return result
+
+
+def _element(vector: Symbol, at: int) -> Symbol:
+    return Cut((at,), (at + 1,), (1,), ()).forward(cast("Any", active()), vector)
+
+
+def fits(number: Any) -> bool:
+    """Whether a Python number is a float, or an integer that int64 holds."""
+    return isinstance(number, float) or -(2**63) <= number < 2**63
 
 
 def function_of(name: str, value: Any, number: float) -> Any:
@@ -60,6 +138,32 @@ def function_of(name: str, value: Any, number: float) -> Any:
         return number
     with np.errstate(all="ignore"):
         return _with(number, getattr(np, name)(x.scalar))
+
+
+def rounded(name: str, value: Any, number: int, function: Any = None) -> Any:
+    """Return an integer that Python makes of a recorded number, by a function of NumPy on floats.
+
+    Without function, it is the truncated float.
+    """
+    x = value.scalar if isinstance(value, RecordedNumber) else value
+    if function is None or x.dtype.kind != "f" or active() is None:
+        return traced_int(name, x, number, _frame_of_program())
+    return traced_int(name, function(x), number, _frame_of_program())
+
+
+def is_watched(function: Any) -> bool:
+    """Whether a function runs code of the program that asks before it reads recorded numbers."""
+    while isinstance(function, (partial, MethodType)):
+        function = function.func if isinstance(function, partial) else function.__func__
+    return isinstance(function, FunctionType) and id(function.__code__) in WATCHED
+
+
+def _frame_of_program() -> FrameType | None:
+    """Return the innermost frame outside of this project."""
+    frame: FrameType | None = _getframe(1)
+    while frame is not None and is_internal(frame):
+        frame = frame.f_back
+    return frame
 
 
 def _with(number: float, scalar: Any) -> Any:
@@ -80,6 +184,17 @@ def _with(number: float, scalar: Any) -> Any:
     return result
 
 
+def _int_with(number: int, scalar: Any) -> Any:
+    """Return a recorded integer with the symbol of a scalar of the same value."""
+    recorder = active()
+    assert recorder is not None and plain(scalar) == number
+    recorder.float_count += 1
+    recorder.has_integers = True
+    result = int.__new__(RecordedInt, number)
+    result.plain, result.scalar = number, scalar
+    return result
+
+
 class PythonNumbers:
     """The methods of recorded arrays and scalars that give Python numbers."""
 
@@ -91,6 +206,8 @@ class PythonNumbers:
         number = real.item(*args)
         if type(number) is float and real.size == 1:
             return traced_float(self, number)
+        if type(number) is int and real.size == 1:
+            return traced_int("item", self, number, _frame_of_program())
         return number_of("item", self, number)
 
     def tolist(self) -> Any:
@@ -115,47 +232,61 @@ class PythonNumbers:
 # -- classes
 
 
-class RecordedFloat(Texts, TracedFloat):
-    """A Python float whose arithmetic is recorded, as that of a float64 without its warnings.
+class _Number(Texts):
+    """The methods that recorded floats and integers share.
 
-    A call of its class, as `type(x)(value)`, makes a plain float.
+    A call of their classes, as `type(x)(value)`, makes a plain number.
     """
 
     __slots__ = ()
 
+    plain: Any
+    scalar: Any
+
     def __new__(cls, *args: Any) -> Any:
-        """Return a plain float."""
-        return float(*args)
+        """Return a plain number."""
+        return cls.__mro__[-2](*args)
 
     def __float__(self) -> float:
-        return number_of("float", self.scalar, self.plain)
+        return number_of("float", self.scalar, float(self.plain))
 
     def __int__(self) -> int:
         return number_of("int", self.scalar, int(self.plain))
 
     def __bool__(self) -> bool:
-        return bool(self.scalar != 0.0)
+        return bool(self.scalar != 0)
 
-    @property
-    def real(self) -> Any:
-        """The float itself."""
+    def conjugate(self, *_: Any) -> Any:
+        """Return the number itself."""
         return self
 
-    def conjugate(self) -> Any:
-        """Return the float itself."""
-        return self
-
-    def __round__(self, *digits: Any) -> Any:
-        return number_of("round", self.scalar, round(self.plain, *plains(digits)))
+    real = property(conjugate)
+    __copy__ = __deepcopy__ = conjugate
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return float, (number_of("__reduce_ex__", self.scalar, self.plain),)
+        return type(self.plain), (number_of("__reduce_ex__", self.scalar, self.plain),)
 
-    def __copy__(self) -> Any:
-        return self
 
-    def __deepcopy__(self, memo: Any) -> Any:
-        return self
+class RecordedFloat(_Number, TracedFloat):
+    """A Python float whose arithmetic is recorded, as that of a float64 without its warnings."""
+
+    __slots__ = ()
+
+    def __round__(self, *digits: Any) -> Any:
+        number = round(self.plain, *plains(digits))
+        if type(number) is int:
+            return rounded("round", self, number, np.rint)
+        return number_of("round", self.scalar, number)
+
+
+class RecordedInt(_Number, TracedInt):
+    """A Python integer whose arithmetic is recorded as that of an int64, while it fits in one."""
+
+    numerator = _Number.real  # pyright: ignore[reportAssignmentType]
+    __floor__ = __ceil__ = __trunc__ = _Number.conjugate
+
+    def __round__(self, *digits: Any) -> Any:
+        return _read("round", self).__round__(*plains(digits)) if digits else self
 
 
 # -- operators
@@ -176,7 +307,7 @@ def _float_operator(name: str) -> Callable[..., Any]:
         is_beyond = type(number) is bool and any(map(_is_beyond, others))
         if is_beyond or type(number) not in (float, bool):  # a complex power, or a pair
             return _read_all(name, number, self, *others)
-        operands = [x.scalar if type(x) is RecordedFloat else float(x) for x in others]
+        operands = [x.scalar if type(x) in _RECORDED else float(x) for x in others]
         with np.errstate(all="ignore"):
             scalar = getattr(self.scalar, name)(*operands)
         if type(number) is bool:
@@ -189,13 +320,66 @@ def _float_operator(name: str) -> Callable[..., Any]:
 
 def _is_beyond(number: Any) -> bool:
     """Whether an integer is compared otherwise as a float."""
-    return isinstance(number, int) and abs(number) >= EXACT
+    return isinstance(number, int) and abs(plain(number)) >= EXACT
+
+
+def _int_operator(name: str) -> Callable[..., Any]:
+    compute = getattr(int, name)
+
+    def method(self: RecordedInt, *others: Any) -> Any:
+        kinds = {*map(type, others)}
+        if not kinds <= _NUMBERS:
+            if any(map(_reads_integers, others)):
+                read_number(name, self)
+            return NotImplemented
+        if kinds & _FLOATS:
+            if name in _COMPARISONS and abs(self.plain) >= EXACT:
+                number = _COMPARISONS[name](self.plain, *map(plain, others))
+                return _read_all(name, number, self, *others)
+            return getattr(as_float(self), name, _not_implemented)(*others)
+        number = compute(self.plain, *map(plain, others))
+        if active() is None or number is NotImplemented:
+            return number
+        if len(others) > 1 or not all(map(_is_alike, (number, self, *others))):
+            return _read_all(name, number, self, *others)
+        operands = [x.scalar if type(x) is RecordedInt else int(x) for x in others]
+        with np.errstate(all="ignore"):
+            scalar = getattr(self.scalar, name)(*operands)
+        if type(number) is bool:
+            return number
+        if not isinstance(scalar, TracedScalar) or plain(scalar) != number:
+            return _read_all(name, number, self, *others)
+        return _int_with(number, scalar) if type(number) is int else _with(number, scalar)
+
+    def _is_alike(x: Any) -> bool:
+        """Whether NumPy computes this operand or result as Python does."""
+        if type(x) is int or type(x) is RecordedInt:
+            return abs(x.plain if type(x) is RecordedInt else x) < bound
+        return type(x) in (float, bool) and (type(x) is bool or name in _QUOTIENTS)
+
+    bound = EXACT if name in _QUOTIENTS else 2**63
+    method.__name__ = name
+    return method
+
+
+_QUOTIENTS = "__truediv__", "__rtruediv__"
+_COMPARISONS = {f"__{x}__": getattr(operator, x) for x in ("lt", "le", "gt", "ge", "eq", "ne")}
+
+
+def _not_implemented(*_: Any) -> Any:
+    return NotImplemented
 
 
 def _read_all(name: str, number: Any, *operands: Any) -> Any:
     for operand in operands:
         read_number(name, operand)
     return number
+
+
+def as_float(number: Any) -> Any:
+    """Return a recorded integer as a recorded float; raises OverflowError as Python does."""
+    real = float(number.plain)
+    return float_of_symbol(number.scalar.symbol, real)
 
 
 def reads_numbers(operand: Any) -> bool:
@@ -208,12 +392,18 @@ def reads_numbers(operand: Any) -> bool:
 
 @lru_cache(maxsize=1024)
 def _kind_reads_numbers(kind: type[Any]) -> bool:
-    is_recorded = issubclass(kind, (RecordedValue, TracedScalar, TracedFloat))
+    is_recorded = issubclass(kind, (RecordedValue, TracedScalar, RecordedNumber))
     operator = None if is_recorded or kind in ASKING else getattr(kind, "__rmul__", None)
     return operator is not None and not isinstance(operator, FunctionType)
 
 
-ASKING = frozenset((int, bool, float, str, bytes, bytearray, list, tuple))
+def _reads_integers(operand: Any) -> bool:
+    """Whether an operator of a value reads the memory of an integer, as `[0] * n` does."""
+    return type(operand) in _SEQUENCES or reads_numbers(operand)
+
+
+_SEQUENCES = frozenset((str, bytes, bytearray, list, tuple))
+ASKING = frozenset((int, bool, float, *_SEQUENCES))
 """The types of Python whose operators leave those with a recorded float to the float."""
 
 
@@ -222,7 +412,7 @@ def read_number(name: str, value: Any) -> None:
 
     Compiled code reads the memory of NumPy's float64 too, as that is a float of Python.
     """
-    recorder, is_python = active(), isinstance(value, TracedFloat)
+    recorder, is_python = active(), isinstance(value, RecordedNumber)
     scalar = value.scalar if is_python else value
     if recorder is None or not isinstance(scalar, TracedScalar):
         return
@@ -231,8 +421,8 @@ def read_number(name: str, value: Any) -> None:
         recorder.read(name, scalar, AS_NUMBER)
 
 
-def _reading_method(name: str) -> Any:
-    own = getattr(float, name)
+def _reading_method(base: type[Any], name: str) -> Any:
+    own = getattr(base, name)
     if not callable(own):
         return property(lambda self: getattr(_read(name, self), name))
 
@@ -248,13 +438,22 @@ def _read(name: str, value: Any) -> Any:
     return plain(value)
 
 
-_NUMBERS = frozenset((int, float, bool, RecordedFloat))
+_RECORDED = frozenset((RecordedFloat, RecordedInt))
+_FLOATS = frozenset((float, RecordedFloat))
+_NUMBERS = frozenset((int, float, bool, *_RECORDED))
 _BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "divmod")
+_OF_BITS = ("and", "or", "xor", "lshift", "rshift")
 _UNARY = ("neg", "pos", "abs", "lt", "le", "gt", "ge", "eq", "ne")
 for _name in (*(f"__{x}__" for x in (*_BINARY, *_UNARY)), *(f"__r{x}__" for x in _BINARY)):
     setattr(RecordedFloat, _name, _float_operator(_name))
-_OF_OBJECTS = frozenset(("__class_getitem__", "__getformat__", "fromhex", "imag", *dir(object)))
-"""The attributes of floats that do not depend on the value."""
-for _name in (*(x for x in dir(float) if x not in _OF_OBJECTS), "__hash__"):
-    if _name not in vars(RecordedFloat):
-        setattr(RecordedFloat, _name, _reading_method(_name))
+    setattr(RecordedInt, _name, _int_operator(_name))
+for _name in ("__invert__", *(f"__{y}{x}__" for x in _OF_BITS for y in ("", "r"))):
+    setattr(RecordedInt, _name, _int_operator(_name))
+_OF_OBJECTS = frozenset(
+    ("__class_getitem__", "__getformat__", "fromhex", "from_bytes", *dir(object))
+)
+"""The attributes of numbers that do not depend on the value."""
+for _class, _base in ((RecordedFloat, float), (RecordedInt, int)):
+    for _name in (*(x for x in dir(_base) if x not in _OF_OBJECTS), "__hash__"):
+        if _name not in {*vars(_class), *vars(_Number), "imag", "denominator"}:
+            setattr(_class, _name, _reading_method(_base, _name))

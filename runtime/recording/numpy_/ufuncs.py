@@ -18,12 +18,11 @@ from graphir.numpy_api.elision import ELIDING, LEAST_BYTES, elided, runs_operato
 from graphir.numpy_api.signatures import bound, without_usual_axes
 from graphir.numpy_api.ufuncs import COMPOUNDS, OPS, PARTS
 from graphir.runtime.recording.builder import is_truncation
-from graphir.runtime.recording.fallback import opaque, rescued
-from graphir.runtime.recording.numpy_ import dates
+from graphir.runtime.recording.fallback import rescued
+from graphir.runtime.recording.numpy_ import dates, objects
 from graphir.runtime.recording.numpy_.outs import outs_of, plain_kwargs, returned, store
 from graphir.runtime.recording.numpy_.ufunc_methods import at, method_of
 from graphir.runtime.recording.numpy_.ufunc_ops import emit
-from graphir.runtime.recording.operands import calls_user_code
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.values import (
     RecordedValue,
@@ -47,8 +46,8 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str
     """Call a ufunc, or a method of a ufunc, on recorded operands; record the ops of its result."""
     recorder = recording()
     recorder.locate()
-    if ufunc not in OPS and calls_user_code(ufunc):
-        return opaque(recorder, ufunc.__name__, _plainly, (ufunc, method, inputs, kwargs), {})
+    if (recorder.has_objects or ufunc not in OPS) and objects.takes(ufunc, inputs):
+        return objects.call(ufunc, method, inputs, kwargs)
     if method == "__call__" and not kwargs and ufunc.nout == 1:
         args = _operands(recorder, ufunc, inputs)
         if args is None and np.ma.MaskedArray in map(type, inputs):
@@ -160,6 +159,8 @@ def operate(function: Callable[..., Any], ufunc: np.ufunc, inputs: tuple[Any, ..
     recorder.locate()
     if type(inputs[-1]) is np.ma.MaskedArray:
         return NotImplemented
+    if recorder.has_objects and objects.takes(ufunc, inputs):
+        return objects.call(ufunc, "__call__", inputs, {})
     real = recorder.call(function, map(plain, inputs), {})
     if not hasattr(real, "dtype"):
         return real

@@ -32,7 +32,12 @@ from graphir.runtime.recording.numpy_.calls import (
     formatted,
     from_attribute,
     left_operand,
+    read_integer,
     right_operand,
+    sequence,
+)
+from graphir.runtime.recording.numpy_.python_numbers import (
+    WATCHED,
 )
 from graphir.runtime.recording.values import (
     active,
@@ -43,7 +48,7 @@ from graphir.source_text import displayed_path, is_cell
 CALLEE, TEXT, ATTRIBUTE = "__graphir_callee__", "__graphir_text__", "__graphir_attribute__"
 OWNER = "__graphir_owner__"
 METHOD, LEFT, RIGHT = "__graphir_method__", "__graphir_left__", "__graphir_right__"
-INTO = "__graphir_into__"
+INTO, FROM, READ = "__graphir_into__", "__graphir_from__", "__graphir_read__"
 """The names of the functions of `calls` in the code of a recorded program (see `_HOOKS`)."""
 
 _READING_NAMES = (
@@ -73,6 +78,11 @@ class _Calls(ast.NodeTransformer):
             node.func = _call(CALLEE, node.func)
         elif node.args and node.lineno == node.func.end_lineno:
             node.func = _call(METHOD, node.func)  # the columns of the call remain the same
+        else:
+            node.args = [_call(READ, x) if _is_computed(x) else x for x in node.args]
+            for keyword in node.keywords:
+                if _is_computed(keyword.value):
+                    keyword.value = _call(READ, keyword.value)
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
@@ -93,6 +103,11 @@ class _Calls(ast.NodeTransformer):
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         self.generic_visit(node)
+        if isinstance(node.ops[0], (ast.In, ast.NotIn)) and _is_computed(node.left):
+            node.left = _call(READ, node.left)
+        if len(node.ops) > 1:
+            operands = node.comparators
+            node.comparators = [_call(READ, x) if _is_computed(x) else x for x in operands]
         is_identity = isinstance(node.ops[0], (ast.Is, ast.IsNot, ast.In, ast.NotIn))
         if len(node.ops) == 1 and not is_identity and _may_read(node.left, node.comparators[0]):
             node.left = _call(LEFT, node.left)
@@ -103,12 +118,16 @@ class _Calls(ast.NodeTransformer):
         if isinstance(node.target, ast.Name) and not isinstance(node.value, ast.Constant):
             target = ast.copy_location(ast.Name(node.target.id, ast.Load()), node.value)
             node.value = _call(RIGHT, target, node.value)
+        elif _is_computed(node.value):
+            node.value = _call(READ, node.value)
         return node
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         self.generic_visit(node)
         if isinstance(node.ctx, ast.Store):
             node.value = _call(INTO, node.value)
+        elif _is_computed(node.slice):
+            node.value = _call(FROM, node.value)
         return node
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
@@ -126,6 +145,13 @@ def _may_read(left: ast.expr, right: ast.expr) -> bool:
     return not is_integer and not isinstance(right, ast.Constant)
 
 
+def _is_computed(node: ast.expr) -> bool:
+    """Whether an expression may have an integer as value that is no constant."""
+    if isinstance(node, (ast.Slice, ast.Tuple, ast.UnaryOp, ast.Starred)):
+        return any(_is_computed(x) for x in ast.iter_child_nodes(node) if isinstance(x, ast.expr))
+    return not isinstance(node, (ast.Constant, ast.JoinedStr, ast.Lambda))
+
+
 _HOOKS: dict[str, Callable[..., Any]] = {
     CALLEE: callee,
     TEXT: formatted,
@@ -135,6 +161,8 @@ _HOOKS: dict[str, Callable[..., Any]] = {
     LEFT: left_operand,
     RIGHT: right_operand,
     INTO: container,
+    FROM: sequence,
+    READ: read_integer,
 }
 """The functions that watched code calls. They stay among Python's builtins after a recording, since
 modules that the program has imported meanwhile keep their watched code."""
@@ -143,7 +171,17 @@ modules that the program has imported meanwhile keep their watched code."""
 def watched_code(source: str | bytes | ast.Module, file: str) -> CodeType:
     """Return the code of a module, or of its syntax tree, whose calls pass through `callee`."""
     tree = deepcopy(source) if isinstance(source, ast.Module) else ast.parse(source, file)
-    return compile(watch_calls(tree), file, "exec", dont_inherit=True)
+    code = compile(watch_calls(tree), file, "exec", dont_inherit=True)
+    _note_watched(code)
+    return code
+
+
+def _note_watched(code: CodeType) -> None:
+    """Note that a code object, and the code of the functions in it, watches its calls."""
+    WATCHED[id(code)] = code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            _note_watched(constant)
 
 
 def watch_calls(tree: ast.Module) -> ast.Module:

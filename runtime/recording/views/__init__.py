@@ -1,1 +1,1 @@
-"""Views of recorded arrays: indexing, assignment, and changes of shape in place."""
+"""Views of recorded arrays: indexing, assignment, and rows of structured arrays."""

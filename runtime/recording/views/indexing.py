@@ -17,14 +17,16 @@ from graphir.numpy_api.views import steps
 from graphir.numpy_api.views.steps import Cut
 from graphir.runtime.recording.leaving import AS_TEXT
 from graphir.runtime.recording.numpy_.dates import in_unit
+from graphir.runtime.recording.numpy_.python_numbers import RecordedInt
 from graphir.runtime.recording.operands import is_text
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.structured import parts_of
 from graphir.runtime.recording.values import (
     Array,
+    RecordedNumber,
     RecordedValue,
     RecordingTrace,
-    TracedFloat,
+    TracedInt,
     TracedScalar,
     UnrecordedError,
     active,
@@ -76,11 +78,11 @@ def get(x: RecordedValue, key: Any) -> Any:
     )
 
 
-_OF_PYTHON = frozenset((tuple, list))
+_OF_PYTHON = frozenset((tuple, list, RecordedInt))
 
 
 def _of_recorded(recorder: Recorder | None, key: Any) -> Any:
-    """Return a key with recorded arrays in place of lists of recorded scalars."""
+    """Return a key of recorded arrays and scalars, in place of lists and integers of Python."""
     if recorder is None or not recorder.has_scalars:
         return key
     if type(key) is tuple:
@@ -89,8 +91,10 @@ def _of_recorded(recorder: Recorder | None, key: Any) -> Any:
 
 
 def _part(recorder: Recorder, entry: Any) -> Any:
+    if isinstance(entry, TracedInt):
+        return entry.scalar
     is_list = type(entry) is list and any(
-        isinstance(x, TracedScalar) for x in cast("list[Any]", entry)
+        isinstance(x, (TracedScalar, TracedInt)) for x in cast("list[Any]", entry)
     )
     real = np.asarray(plains(entry)) if is_list else None
     if real is None or real.ndim != 1 or real.dtype.kind not in "iu":
@@ -102,10 +106,8 @@ def _part(recorder: Recorder, entry: Any) -> Any:
 def _get_structured(recorder: Recorder, x: RecordedValue, key: Any, real: Any) -> Any:
     """Return x[key] of a structured array: a field, a row, or a view or a copy of rows."""
     if isinstance(key, str):
-        if real.dtype.names and x.plain.dtype.type is np.record:
-            real = real.view((np.record, real.dtype))
         has_trace = real.dtype.names or recorder.has(real.dtype)
-        return recorder.view(x, real) if has_trace else recorder.wrapped(real, None)
+        return view_of(x, real) if has_trace else recorder.wrapped(real, None)
     if not is_basic(key) and not _is_names(key):
         return recorder.move_structured(x, real, lambda field: get(field, key))
     recorder.setting("an index", key)
@@ -339,7 +341,7 @@ def assigned(
     `into` has the dtype and shape of the destination. `real` are the values that NumPy has stored.
     """
     to = recorder.dtype(into.dtype)
-    if isinstance(value, TracedFloat):
+    if isinstance(value, RecordedNumber):
         value = value_symbol = value.scalar
     if is_literal(value):
         symbol = recorder.assigned_literal(value, to)

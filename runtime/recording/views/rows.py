@@ -15,7 +15,6 @@ from graphir.runtime.recording.values import (
     RecordedValue,
     TracedScalar,
     UnrecordedError,
-    plains,
     recording,
     view_of,
 )
@@ -48,17 +47,6 @@ class RecordedRow(np.void, TracedScalar):
     def __iter__(self) -> Iterator[Any]:
         return (self[name] for name in self.names)
 
-    def __getattr__(self, name: str) -> Any:
-        if self.plain.dtype.type is np.record and name in self.names:
-            return self[name]
-        raise AttributeError(f"{type(self.plain).__name__!r} object has no attribute {name!r}")
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name not in _OWN and self.plain.dtype.type is np.record and name in self.names:
-            self[name] = value
-        else:
-            object.__setattr__(self, name, value)
-
     def item(self, *_: Any) -> Any:
         """Return the fields as Python numbers, which are not recorded any more."""
         return tuple(map(_as_numbers, self))
@@ -82,9 +70,6 @@ def _as_numbers(field: Any) -> Any:
     return field.copy() if isinstance(cast("object", field), np.ndarray) else field
 
 
-_OWN = ("array", "plain", "recorder")
-
-
 def row(array: RecordedValue, key: Any) -> RecordedRow:
     """Return an element of a structured array, in the form that the program gets."""
     keys = cast("tuple[Any, ...]", key if type(key) is tuple else (key,))
@@ -93,20 +78,6 @@ def row(array: RecordedValue, key: Any) -> RecordedRow:
     element.plain, element.recorder = place[()], recording()
     element.array = view_of(array, place)
     return element
-
-
-def table_of_columns(
-    recorder: Recorder, original: Any, columns: Any, *args: Any, **kwargs: Any
-) -> Any:
-    """Record np.rec.fromarrays, assigned field by field."""
-    real = recorder.call(original, (plains(columns), *plains(args)), plains(kwargs))
-    if not traced_leaves(columns):
-        return real
-    recorder.locate()
-    table = recorder.zeros_of(real.view(np.ndarray))
-    for name, column in zip(real.dtype.names, columns, strict=True):
-        table[name] = column
-    return table if table.plain.tobytes() == real.tobytes() else real
 
 
 def table_of_rows(recorder: Recorder, value: Any, real: Any) -> Any:

@@ -75,7 +75,7 @@ def test_parts_of_complex_numbers_are_views(part):
     expected += 1 + 1j
     np.testing.assert_array_equal(np.asarray(x), expected)
     np.testing.assert_array_equal(np.asarray(view), plain)
-    for _ in range(40):  # of many moves one strided move remains
+    for _ in range(40):
         view = xp.flip(view)
     x *= 2
     np.testing.assert_array_equal(np.asarray(view), 2 * plain)

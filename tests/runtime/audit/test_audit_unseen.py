@@ -144,6 +144,7 @@ def audited(program):
 
 FOLLOWED = {"a global", "piecewise", "index", "interp", "reduceat", "sorted keys"}
 FOLLOWED |= {"an index", "a size", "float", "item", "math", "tolist"}
+FOLLOWED |= {"frompyfunc", "vectorize"}
 """Those that are no opaque steps after all: their error is known."""
 FOLLOWED |= {
     "apply_along_axis",

@@ -28,15 +28,6 @@ y[y > 1] = s ; y ;; setm(y, s)
 """Uses of a number of NumPy."""
 
 
-OF_INTEGERS = r"""
-s * y ;; 0.5 * s * y ;; s // 7 * y ;; s % 7 * y ;; [1.0, 2.0, 3.0][s % 3] * y ;;
-len(range(s)) * y ;; y[s % 4] * y ;; y[[s % 4, 0]] ;; a = y.copy() ; a[s % 3] = 9.0 ; a ;;
-np.full(4, s) * y ;; sum([s, 1]) * y ;; math.sqrt(s) * y ;; {16: 1.5}.get(s, 2.5) * y ;;
-(2 if s > 20 else 1) * y
-"""
-"""Uses of an integer of Python, which is read where the program makes it."""
-
-
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     ("uses", "number"),
@@ -44,11 +35,8 @@ np.full(4, s) * y ;; sum([s, 1]) * y ;; math.sqrt(s) * y ;; {16: 1.5}.get(s, 2.5
         (USES, "float(x.sum() / 3)"),
         (OF_SCALARS, "x.sum() / 3"),
         (OF_SCALARS, "(x.sum() / 3).astype(float)"),
-        (OF_INTEGERS, "int(x.sum() * 1e5 / 3)"),
-        (OF_INTEGERS, "round(x.sum() * 1e5 / 3)"),
-        (OF_INTEGERS, "math.floor(x.sum() * 1e5 / 3)"),
     ],
-    ids=["of Python", "float32", "float64", "int", "round", "floor"],
+    ids=["of Python", "float32", "float64"],
 )
 def test_no_figure_is_clean_where_the_exact_run_differs(
     uses: str, number: str, tmp_path: Path

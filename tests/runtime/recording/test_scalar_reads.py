@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from graphir.runtime import audit, record
+from graphir.runtime import record
 from tests.support.commands import cli
 from tests.support.tables import every
 
 X = np.array([0.1, 0.2, 0.7])
-BYTES = np.arange(1, 41, dtype=np.uint8)
 
 
 def half(x: Any) -> Any:
@@ -133,31 +132,3 @@ def test_scripts_and_the_modules_that_they_import(tmp_path: Any, monkeypatch: An
     status, out, err = cli("audit", "script.py")
     assert (status, err) == (0, "") and "not seen" not in out
     assert "scales_of_tests.py:3:16" in out and "script.py:5:9" in out
-
-
-def chosen(x: Any) -> Any:
-    y = x[10:20] * np.uint8(16)
-    z = y.copy()
-    z[[np.argmax(y)]] = 7
-    return y[[np.argmax(y), np.argmin(y)]], z
-
-
-def among(x: Any) -> Any:
-    y = x[:20] * np.uint8(16)
-    return np.isin(y, y[:5]), np.isin(y, [16, 400], invert=True)
-
-
-@every("program", [chosen, among])
-def test_indices_in_a_list_and_the_operands_of_isin_are_not_read(program: Any) -> None:
-    outputs, wide = audit(program, BYTES).outputs, program(BYTES.astype(np.int64))
-    for output, real, exact in zip(outputs, program(BYTES), wide, strict=True):
-        assert output.differing == np.count_nonzero(exact != real) > 0
-
-
-def of_a_shape(x: Any) -> Any:
-    total = (x * np.uint8(16)).sum(dtype=np.uint8)
-    return np.ones(2) * (np.ndim(total) + np.size(total)), total.max() * np.ones(2)
-
-
-def test_a_function_that_asks_for_a_type_reads_no_number() -> None:
-    assert [output.differing for output in audit(of_a_shape, BYTES).outputs] == [0, 2]

@@ -1,4 +1,4 @@
-"""Structured arrays in recordings: fields, rows, record arrays, nested fields, and writes."""
+"""Structured arrays in recordings: fields, rows, nested fields, and writes."""
 
 from __future__ import annotations
 
@@ -85,12 +85,6 @@ def of_written_rows(data: Any) -> Any:
     return data["x"] * data["y"] + data["n"] + data["v"].sum(axis=1)
 
 
-def of_a_record_view(data: Any) -> Any:
-    records = data.view(np.recarray)
-    records.x = records.x * records.y
-    return records.x + data["x"] + records[1].p.low + records.v[:, 0]
-
-
 def of_a_new_table(data: Any) -> Any:
     new = np.zeros(len(data), [("a", "f4"), ("b", "f8")])
     new["a"] = data["y"]
@@ -128,20 +122,6 @@ def followed(program: Callable[[Any], Any], data: Any) -> Recording:
 @every("program", PROGRAMS)
 def test_programs_on_structured_arrays_are_followed(program: Callable[[Any], Any]) -> None:
     report = followed(program, table()).audit()
-    assert not report.hidden, report
-
-
-def of_attributes(records: Any) -> Any:
-    records.n = 7
-    total = records.x * records.field("y") + records.v.sum(axis=1)
-    for record_ in records:
-        record_.x = record_.y * 0.1
-        total = total + record_.x * record_["p"]["low"]
-    return total, records.x
-
-
-def test_record_arrays_are_followed() -> None:
-    report = followed(of_attributes, table().view(np.recarray)).audit()
     assert not report.hidden, report
 
 

@@ -119,3 +119,16 @@ def test_files_that_the_program_did_not_write_are_data(tmp_path: Path) -> None:
 
     assert not record(lambda: np.load(path) * np.float64(0.1)).audit().hidden
     assert not record(scaled, np.ones(3, np.float32)).audit().unseen
+
+
+def test_values_that_a_program_writes_as_text_are_outputs() -> None:
+    def program(x: Any) -> str:
+        for scale in (1, 2, 3):
+            text = f"{(x * scale).sum():.2f}"
+        return text
+
+    recording = record(program, np.ones(2, np.float32))
+    assert recording.result == "6.00" and len(recording.outputs) == 1
+    assert recording.outputs[0].tolist() == [2, 4, 6] and recording.rounds == (3,)
+    assert recording.names[0].startswith("(x * scale).sum() in line ")
+    assert not recording.audit().hidden
