@@ -44,22 +44,12 @@ def imag(x: HloValue) -> HloValue:
     return x.op("imag", to=x.dtype.part) if x.dtype.is_complex else x.number(0, x.shape)
 
 
-def complex_of(x: HloValue, y: HloValue) -> HloValue:
-    """The number x + y*i."""
-    return x.op("complex", y, to=DType(f"complex{2 * x.dtype.bits}"))
-
-
 def signbit(x: HloValue) -> HloValue:
     """Whether the sign of a float is set, of -0.0 and NaN too."""
     return x.bitcast(DType(f"int{x.dtype.bits}")) < 0
 
 
 # -- division
-
-
-def reciprocal(x: HloValue) -> HloValue:
-    """1 / x of complex numbers; others decompose."""
-    return 1 / x
 
 
 def floor_divide(x: HloValue, y: HloValue) -> HloValue:
@@ -141,20 +131,15 @@ def compared(direction: str, x: HloValue, y: HloValue) -> HloValue:
     return x.compare(direction, y)
 
 
-def maximum(x: HloValue, y: HloValue) -> HloValue:
-    """Return the greater of two values, or NaN if either is NaN."""
-    return _extreme("maximum", "GE", x, y)
-
-
-def minimum(x: HloValue, y: HloValue) -> HloValue:
-    """Return the lesser of two values, or NaN if either is NaN."""
-    return _extreme("minimum", "LE", x, y)
-
-
 def _extreme(name: str, direction: str, x: HloValue, y: HloValue) -> HloValue:
+    """Return the greater or the lesser of two values, or NaN if either is NaN."""
     if x.dtype.is_complex:
         return where(compared(direction, x, y) | x.ne(x), x, y)
     return x.op(name, y)
+
+
+maximum = partial(_extreme, "maximum", "GE")
+minimum = partial(_extreme, "minimum", "LE")
 
 
 def before(x: HloValue, y: HloValue) -> HloValue:
@@ -225,22 +210,16 @@ def extreme(function: Pair, ends: Callable[[DType], Any]) -> Callable[..., HloVa
     return check_input
 
 
-def least(dtype: DType) -> Any:
-    """Return the least value of a dtype."""
-    return dtype.min if dtype.format is None else _end(dtype, -math.inf)
-
-
-def greatest(dtype: DType) -> Any:
-    """Return the greatest value of a dtype."""
-    return dtype.max if dtype.format is None else _end(dtype, math.inf)
-
-
-def _end(dtype: DType, end: float) -> Any:
+def _end(dtype: DType, sign: int) -> Any:
+    """Return the greatest value of a dtype, or the least one for the sign -1."""
+    if dtype.format is None:
+        return dtype.max if sign > 0 else dtype.min
+    end = sign * math.inf
     return complex(end, end) if dtype.is_complex else end
 
 
-greatest_of = extreme(maximum, least)
-least_of = extreme(minimum, greatest)
+greatest_of = extreme(maximum, partial(_end, sign=-1))
+least_of = extreme(minimum, partial(_end, sign=1))
 
 
 def located(name: str) -> Callable[..., HloValue]:
@@ -427,7 +406,7 @@ STABLEHLO: Mapping[str, Row] = {
     "maximum": maximum,
     "minimum": minimum,
     "abs": magnitude,
-    "reciprocal": reciprocal,
+    "reciprocal": partial(operator.truediv, 1),  # of complex numbers; others decompose
     # -- functions of floats
     "gelu": gelu,
     # -- predicates, bits, selection
@@ -438,7 +417,7 @@ STABLEHLO: Mapping[str, Row] = {
     # -- complex numbers
     "real": real,
     "imag": imag,
-    "as_complex": complex_of,
+    "as_complex": lambda x, y: x.op("complex", y, to=DType(f"complex{2 * x.dtype.bits}")),
     # -- reductions and rows
     "sum": total,
     "prod": product,
