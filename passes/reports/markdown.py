@@ -20,7 +20,7 @@ ROWS = 50
 DETAILS = 10
 """The most table rows and detailed cascades: code hosts accept about 65,000 characters."""
 
-_AS_CODE = {"where", "operand", "rule and path", "loss", "bytes", "layer", "output", "dtype"}
+_AS_CODE = {"where", "operand", "rule and path", "loss", "bytes", "layer"}
 """The columns whose cells have names of the program, or signs of Markdown."""
 
 
@@ -29,9 +29,8 @@ def report_markdown(report: CastReport, most: int = ROWS, details: int = DETAILS
     """Return a table of the `most` worst casts, then `details` cascades; count the omitted rest."""
     first, *steps = phrases.unseen(report) or [""]
     title = f"### {escaped(first)}" if first else f"### Casts of {code(report.graph.name)}"
-    parts = [title, _list(steps), escaped(phrases.summary(report))]
-    if report.outputs:
-        parts.append(_table(phrases.outputs(report)))
+    parts = [title, _list(steps), escaped(phrases.counts(report))]
+    parts.append("\n".join(f"- {code(phrases.output(error))}" for error in report.outputs))
     parts += [escaped(sentence) for sentence in report.sentences]
     if report.sites:
         parts.append(_casts(report, most))
