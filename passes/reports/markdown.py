@@ -39,7 +39,7 @@ def report_markdown(report: CastReport, most: int = ROWS, details: int = DETAILS
         if len(cascades) > details:
             parts.append(f"*... and {len(cascades) - details} more*")
     if layers := phrases.layers(report):
-        parts.append(_table(layers))
+        parts.append("\n".join(_lines(layers[0], layers[1:])))
     if lines := phrases.against(report):
         parts.append("\n".join(_block(lines, most)))
     return "\n\n".join(filter(None, parts)) + "\n"
@@ -67,11 +67,6 @@ def _block(lines: Sequence[str], most: int) -> Sequence[str]:
     body = [*lines[:most], *([f"... and {len(lines) - most} more"] if len(lines) > most else [])]
     fence = "`" * max(3, 1 + max(len(run) for run in re.findall("`*", "\n".join(body))))
     return [fence, *body, fence]
-
-
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    """Return rows of text, the titles first, as a table."""
-    return "\n".join(_lines(rows[0], rows[1:]))
 
 
 def _lines(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

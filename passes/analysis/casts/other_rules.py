@@ -43,7 +43,8 @@ def others(row: CastRow) -> Mapping[str, DType | str]:
     if user is None or conversion.kind not in ("implicit", "literal") or conversion.stores:
         return {}
     operands = tuple(map(_operand, row.uses.operands(user)))
-    return _others(rule_sets(), conversion.rule, user.op, operands, user.attrs, position)
+    attrs = user.attrs  # a record hashes by its identity
+    return _others(rule_sets(), conversion.rule, user.op, operands, attrs, position)  # pyright: ignore[reportArgumentType]
 
 
 def _operand(before: Symbol) -> _Operand:

@@ -129,8 +129,11 @@ def _hits(policy: Policy, graph: Graph, symbols: Collection[Symbol]) -> list[Cas
     if graph.rules_before is not None:  # the graph is explicit: it implies no casts
         return []
 
+    def judge(conversion: CastConversion) -> Verdict:
+        return policy.judge(conversion.source, conversion.target, conversion.loss)
+
     def is_wanted(conversion: CastConversion) -> bool:
-        return conversion.is_silent and _verdict(policy, conversion).action != "allow"
+        return conversion.is_silent and judge(conversion).action != "allow"
 
     walk, uses = CastWalk(graph, is_wanted), ImpliedUses(graph)
     times: Counter[tuple[int, int]] = Counter()
@@ -141,18 +144,13 @@ def _hits(policy: Policy, graph: Graph, symbols: Collection[Symbol]) -> list[Cas
         firsts.setdefault(key, use)
     hits_by_place: dict[Any, CastHit] = {}
     for key, use in firsts.items():
-        hit = CastHit(uses.row(*use), _verdict(policy, use[0]), times[key])
+        hit = CastHit(uses.row(*use), judge(use[0]), times[key])
         place = hit.location, hit.identity
         first = hits_by_place.get(place)
         if first is not None:
             hit = first._replace(times=first.times + hit.times)
         hits_by_place[place] = hit
     return sorted(hits_by_place.values(), key=lambda hit: hit.symbol.index)
-
-
-def _verdict(policy: Policy, conversion: CastConversion) -> Verdict:
-    """Return the policy's verdict on a cast."""
-    return policy.judge(conversion.source, conversion.target, conversion.loss)
 
 
 def warn_of(hits: Iterable[CastHit]) -> None:

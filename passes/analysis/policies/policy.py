@@ -103,7 +103,7 @@ def _kinds(words: str | Iterable[str]) -> tuple[str, ...]:
     """Check patterns and return them sorted and distinct."""
     kinds = [words] if isinstance(words, str) else list(words)
     for word in kinds:
-        if not isinstance(word, str):
+        if not isinstance(word, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise GraphError("a kind of cast is text such as 'to:float64'", got=f"{word!r}")
     for word in sorted(kinds):
         cast_pattern(word)

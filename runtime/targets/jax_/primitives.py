@@ -147,12 +147,8 @@ def _places(x: JaxArray, indices: JaxArray, axis: int) -> Any:
     return jnp.where(wide < 0, wide + np.asarray(x.shape[axis], wide.dtype), wide)
 
 
-def _gather(x: JaxArray, indices: JaxArray, axis: int) -> Any:
-    return jnp_().take(x, _places(x, indices, axis), axis=axis, mode="clip")
-
-
-def _take_along(x: JaxArray, indices: JaxArray, axis: int) -> Any:
-    return jnp_().take_along_axis(x, _places(x, indices, axis), axis=axis, mode="clip")
+def _pick(function: Callable[..., Any], x: JaxArray, indices: JaxArray, axis: int) -> Any:
+    return function(x, _places(x, indices, axis), axis=axis, mode="clip")
 
 
 def _scatter(x: JaxArray, updates: JaxArray, indices: JaxArray, axis: int) -> Any:
@@ -237,8 +233,8 @@ def table() -> Mapping[str, Callable[..., Any]]:
         "roll": lambda x, shift, axis: jnp.roll(x, shift, axis),
         "pad": _pad,
         "concat": _concat,
-        "gather": _gather,
-        "take_along": _take_along,
+        "gather": partial(_pick, jnp.take),
+        "take_along": partial(_pick, jnp.take_along_axis),
         "scatter": _scatter,
         "index_add": _index_add,
         "shape_of": lambda x: jnp.asarray(np.array(x.shape, np.int64)),

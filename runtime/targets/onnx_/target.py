@@ -123,7 +123,7 @@ def _value(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> Any:
 # -- the model
 
 
-def _assembled(body: OnnxBody, values: Mapping[Symbol, OnnxValue]) -> Any:
+def _assembled(body: OnnxBody, values: Mapping[Symbol, Any]) -> Any:
     graph, helper = body.graph, body.helper
     body.prefix, body.metadata, body.doc = "output", {}, ""
     outputs = _name_outputs(body, [values[symbol] for symbol in graph.outputs])

@@ -64,10 +64,11 @@ def _definitions() -> tuple[dict[str, Excerpt], dict[str, tuple[str, str]]]:
 
 
 def read(module: str) -> list[ast.stmt]:
-    """Return the top-level statements of a module, bare."""
+    """Return the top-level statements of a module, bare; those of type aliases as they are."""
     file = import_module(module).__file__
     assert file is not None  # a source module has a file
-    return _Bare().visit(ast.parse(Path(file).read_text(encoding="utf-8"))).body
+    statements = ast.parse(Path(file).read_text(encoding="utf-8")).body
+    return [x if isinstance(x, ast.AnnAssign) else _Bare().visit(x) for x in statements]
 
 
 class _Bare(ast.NodeTransformer):

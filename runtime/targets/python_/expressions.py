@@ -301,11 +301,6 @@ def _range(line: Line) -> str:
     return cast_expression(text, wide, dtype, symbol.graph.tf32, line.uses)
 
 
-def _eye(line: Line) -> str:
-    eye_text = f"np.eye({line['rows']}, {line['columns']}, {line['offset']}, dtype=np.bool_)"
-    return cast_expression(eye_text, DType.bool, line.symbol.dtype, "even", line.uses)
-
-
 def _cast(line: Line) -> str:
     symbol = line.symbol
     return cast_expression(line[0], _of(line), symbol.dtype, symbol.graph.tf32, line.uses)
@@ -411,7 +406,10 @@ PYTHON: Mapping[str, Row] = {
     "constant": lambda line: constant(line.symbol.attrs["value"], line.symbol.dtype),
     "full": lambda line: f"np.full({line['shape']}, {_value(line)}, {line.dtype})",
     "range": _range,
-    "eye": _eye,
+    "eye": lambda line: cast_expression(
+        f"np.eye({line['rows']}, {line['columns']}, {line['offset']}, dtype=np.bool_)",
+        *(DType.bool, line.symbol.dtype, "even", line.uses),
+    ),
     "shape_of": lambda line: _positions(line, f"np.array({line[0]}.shape, dtype=np.int64)"),
 }
 """Each row maps a Line to an expression; helpers are excerpts of graphir's own source."""

@@ -1,5 +1,9 @@
 """StableHLO's form of each primitive op, as functions of values with the kernels' parameters."""
 
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+# (A lambda's operands are values, which its line need not say; operators have types of no values.)
+
 from __future__ import annotations
 
 import math
@@ -27,11 +31,6 @@ from graphir.runtime.targets.stablehlo_.values import (
 )
 
 # -- numbers by their kind
-
-
-def magnitude(x: HloValue) -> HloValue:
-    """Return |x|, which is real for complex x."""
-    return x.op("abs", to=x.dtype.part)
 
 
 def real(x: HloValue) -> HloValue:
@@ -115,11 +114,6 @@ def shifted(name: str, x: HloValue, y: HloValue) -> HloValue:
 
 
 # -- functions
-
-
-def gelu(x: HloValue, approximate: str) -> HloValue:
-    """Return x * Phi(x), with Phi by erfc; the approximations decompose."""
-    return x * 0.5 * (x * -math.sqrt(0.5)).op("chlo.erfc")
 
 
 def compared(direction: str, x: HloValue, y: HloValue) -> HloValue:
@@ -405,10 +399,11 @@ STABLEHLO: Mapping[str, Row] = {
     "pow": power,
     "maximum": maximum,
     "minimum": minimum,
-    "abs": magnitude,
+    "abs": lambda x: x.op("abs", to=x.dtype.part),
     "reciprocal": partial(operator.truediv, 1),  # of complex numbers; others decompose
     # -- functions of floats
-    "gelu": gelu,
+    # with Phi by erfc; the approximations decompose
+    "gelu": lambda x, approximate: x * 0.5 * (x * -math.sqrt(0.5)).op("chlo.erfc"),
     # -- predicates, bits, selection
     "signbit": signbit,
     "left_shift": partial(shifted, "left"),
