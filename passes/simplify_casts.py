@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cache
 
 from graphir import DType, Graph, Symbol, ops
 from graphir.decorators import uncollected
@@ -18,14 +18,13 @@ def simplify_casts(graph: Graph) -> Graph:
     rounds once: if a value survives the first cast, the second cast converts it as a direct cast
     would. Returns the graph itself if no cast is redundant.
     """
-    chains = _Chains(graph)
     casts = (symbol for symbol in graph.symbols if symbol.op is ops.cast)
-    if not any(chains.goes(cast, cast.args[0]) for cast in casts):
+    if not any(_is_redundant(graph, cast, cast.args[0]) for cast in casts):
         return graph
     rewriter = Rewriter(graph)
     for symbol in graph.symbols:
         value = rewriter.values[symbol.args[0].index] if symbol.op is ops.cast else symbol
-        if value is symbol or not chains.goes(symbol, value):
+        if value is symbol or not _is_redundant(graph, symbol, value):
             rewriter.copy(symbol)
         elif value.dtype is symbol.dtype:
             rewriter.replace(value)
@@ -34,28 +33,15 @@ def simplify_casts(graph: Graph) -> Graph:
     return rewriter.finish()
 
 
-class _Chains:
-    """Decides which casts are redundant: identities, or the second cast of a mergeable chain."""
-
-    def __init__(self, graph: Graph) -> None:
-        self._storage_dtype = graph.storage_dtype
-        self._verdicts: dict[Any, bool] = {}
-
-    def goes(self, cast: Symbol, value: Symbol) -> bool:
-        """Whether a cast of `value` is an identity, or merges with `value`, itself a cast."""
-        to, of = cast.type.dtype, value.type.dtype
-        if of is to or value.op is not ops.cast:
-            return of is to
-        first = value.args[0]
-        key = first.op is ops.constant, first.type.dtype.code, of.code, to.code
-        verdict = self._verdicts.get(key)
-        if verdict is None:
-            verdict = self._verdicts[key] = _is_one_rounding(
-                *map(self._storage_dtype, (first, value, cast))
-            )
-        return verdict
+def _is_redundant(graph: Graph, cast: Symbol, value: Symbol) -> bool:
+    """Whether a cast of `value` is an identity, or merges with `value`, itself a cast."""
+    to, of = cast.type.dtype, value.type.dtype
+    if of is to or value.op is not ops.cast:
+        return of is to
+    return _is_one_rounding(*map(graph.storage_dtype, (value.args[0], value, cast)))
 
 
+@cache
 def _is_one_rounding(first: DType, middle: DType, last: DType) -> bool:
     """Whether first -> middle -> last equals first -> last, bit for bit.
 

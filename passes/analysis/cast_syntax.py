@@ -24,7 +24,8 @@ class CastSyntax(NamedTuple):
     def cast_of(self, text: str, dtype: DType) -> str:
         """Return the cast of an operand that a text writes."""
         x = text if primary(text) or not self.cast.startswith("{x}") else f"({text})"
-        return self.cast.format(x=x, dtype=dtype, name=_ONNX.get(dtype) or _capitals(dtype))
+        name = _ONNX.get(dtype, str(dtype).upper().replace("_", ""))
+        return self.cast.format(x=x, dtype=dtype, name=name)
 
     def dtype_of(self, dtype: DType) -> str:
         """Return the expression of a dtype."""
@@ -41,10 +42,6 @@ class CastSyntax(NamedTuple):
 
 
 _ONNX = {DType.float32: "FLOAT", DType.float64: "DOUBLE"}
-
-
-def _capitals(dtype: DType) -> str:
-    return str(dtype).upper().replace("_", "")
 
 
 NUMPY = CastSyntax()

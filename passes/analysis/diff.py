@@ -11,6 +11,7 @@ from graphir import DType, Graph, GraphError, GraphirError, Op, PromotionRules, 
 from graphir.decorators import uncollected
 from graphir.escape import brief, printable
 from graphir.ir.inlining import Junction, inlined, original_of
+from graphir.passes.analysis.item_sequence import ItemSequence
 from graphir.passes.analysis.rebuild import Rebuilt, rebuilt
 from graphir.passes.analysis.written_literals import Literals
 from graphir.passes.rewriter import bodies_of
@@ -39,7 +40,7 @@ class Result(NamedTuple):
     after: DType | None
 
 
-class RulesDiff(Sequence[DtypePair]):
+class RulesDiff(ItemSequence[DtypePair]):
     """The table cells in which two rule sets differ, over the dtypes that both have.
 
     `str()` gives a table. `pairs` counts all pairs of dtypes, `both_refuse` the pairs that both
@@ -59,18 +60,9 @@ class RulesDiff(Sequence[DtypePair]):
         self.both_refuse = sum(cell.before is None and cell.after is None for cell in cells)
         self.cells = tuple(cell for cell in cells if cell.before is not cell.after)
 
-    def __len__(self) -> int:
-        return len(self.cells)
-
-    @overload
-    def __getitem__(self, at: int) -> DtypePair: ...
-    @overload
-    def __getitem__(self, at: slice) -> Sequence[DtypePair]: ...
-    def __getitem__(self, at: int | slice) -> DtypePair | Sequence[DtypePair]:
-        return self.cells[at]
-
-    def __iter__(self) -> Iterator[DtypePair]:
-        return iter(self.cells)
+    @property
+    def _items(self) -> tuple[DtypePair, ...]:
+        return self.cells
 
     def only(self, rules_: PromotionRules) -> list[DType]:
         """Return the dtypes that `rules_`, one of the two rule sets, has and the other lacks."""
@@ -252,7 +244,7 @@ class Change(NamedTuple):
         return tuple(end for end in (self.before, self.after) if isinstance(end, GraphirError))
 
 
-class GraphDiff(Sequence[Change]):
+class GraphDiff(ItemSequence[Change]):
     """The symbols of a graph that change under another rule set, as a sequence of Change.
 
     `str()` lists first causes, then their consequences. `both_refused` are the symbols that both
@@ -268,18 +260,9 @@ class GraphDiff(Sequence[Change]):
         self.changes = tuple(change for change in changes if len(change.errors) < 2)
         self.both_refused = tuple(change for change in changes if len(change.errors) == 2)
 
-    def __len__(self) -> int:
-        return len(self.changes)
-
-    @overload
-    def __getitem__(self, at: int) -> Change: ...
-    @overload
-    def __getitem__(self, at: slice) -> Sequence[Change]: ...
-    def __getitem__(self, at: int | slice) -> Change | Sequence[Change]:
-        return self.changes[at]
-
-    def __iter__(self) -> Iterator[Change]:
-        return iter(self.changes)
+    @property
+    def _items(self) -> tuple[Change, ...]:
+        return self.changes
 
     @property
     def causes(self) -> tuple[Change, ...]:

@@ -8,7 +8,7 @@ the fix casts the number. Otherwise the fix writes the implicit casts down.
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -84,37 +84,26 @@ LONGEST = 500
 """The most characters of a fix that quotes the source."""
 
 
-def fix(promotion: Promotion, location: Location, avoid: Collection[DType] = ()) -> str:
+def fix(promotion: Promotion, location: Location) -> str:
     """Return the code to type so that no cast is silent and no avoidable loss remains.
 
-    If operands lose values, the fix casts all to the smallest dtype that has every value of each,
-    unless `avoid` has that dtype. If a known number fits the narrow dtype, the fix casts the number
-    to the narrow dtype. Otherwise the fix writes the implicit casts down; for an op of more than
-    MOST_OPERANDS operands it writes only the cast in question. Returns "" for a number that its
-    dtype merely rounds.
+    If operands lose values, the fix casts all to the smallest dtype that has every value of each.
+    If a known number fits the narrow dtype, the fix casts the number to the narrow dtype. Otherwise
+    the fix writes the implicit casts down; for an op of more than MOST_OPERANDS operands it writes
+    only the cast in question. Returns "" for a number that its dtype merely rounds.
     """
     if len(promotion.values) > MOST_OPERANDS:
-        position, casts = promotion.position, promotion.casts
-        casts_to_write = (
-            {} if promotion.number else {i: casts[i] for i in (position,) if i in casts}
-        )
-        return _casts_in_words(promotion.uncast, casts_to_write)
-    return rewritten(promotion.uncast, location, _target_dtypes(promotion, avoid))
-
-
-def replacement(promotion: Promotion, location: Location) -> str:
-    """Return the fix as the text that replaces the source text at a location.
-
-    Returns "" if there is no fix, if the source does not determine the operands, or if the op has
-    more than MOST_OPERANDS operands.
-    """
-    if len(promotion.values) > MOST_OPERANDS:
-        return ""
-    return _source(promotion.uncast, location, _target_dtypes(promotion, ()))
+        is_written = promotion.position in promotion.casts and not promotion.number
+        positions = (promotion.position,) if is_written else ()
+        casts = {position: promotion.casts[position] for position in positions}
+        return _casts_in_words(promotion.uncast, casts)
+    return rewritten(promotion.uncast, location, _target_dtypes(promotion))
 
 
 def cast_assignment(location: Location, dtype: DType, syntax: CastSyntax = NUMPY) -> str:
     """Return the assignment at a location with its value cast to `dtype`, that of the target array.
+
+    The text is one line.
 
     Returns "" if the location has no assignment, or if the value is a list, tuple or constant,
     which has no `astype`.
@@ -125,7 +114,9 @@ def cast_assignment(location: Location, dtype: DType, syntax: CastSyntax = NUMPY
         return ""
     last = len(expression_.spans) - 1
     is_list = isinstance(node.value, _WRITTEN_OUT)
-    return "" if is_list else expression_.replaced({last: _cast(expression_, last, dtype, syntax)})
+    if is_list:
+        return ""
+    return " ".join(expression_.replaced({last: _cast(expression_, last, dtype, syntax)}).split())
 
 
 _WRITTEN_OUT = (ast.List, ast.Tuple, ast.Constant, ast.ListComp)
@@ -144,11 +135,14 @@ def _source(uncast: UncastOp, location: Location, dtypes: Mapping[int, DType]) -
     Under rules that write `x += y` to the array x, the value is cast to the dtype of x: the name x
     keeps its array.
     """
-    if 0 in dtypes and uncast.op.name in uncast.rules.in_place:
-        expression_ = expression(location)
-        if expression_ and expression_.is_augmented:
-            return cast_assignment(location, uncast.values[0].dtype, uncast.syntax)
-    return _cast_operands_at(location, _without_literals(uncast.values, dtypes), uncast.syntax)
+    expression_ = expression(location)
+    in_place = 0 in dtypes and uncast.op.name in uncast.rules.in_place
+    if in_place and expression_ and expression_.is_augmented:
+        return cast_assignment(location, uncast.values[0].dtype, uncast.syntax)
+    casts = _without_literals(uncast.values, dtypes)
+    if expression_ is None or not casts:
+        return ""
+    return _cast_operands(expression_, tuple(casts.items()), uncast.syntax)
 
 
 def _without_literals(values: Sequence[Symbol], dtypes: Mapping[int, DType]) -> Mapping[int, DType]:
@@ -172,14 +166,6 @@ def operand_name(op: Op, value: Symbol, position: int) -> str:
     return place.file if place.file and not place.line else op.operand(position)
 
 
-def _cast_operands_at(location: Location, dtypes: Mapping[int, DType], syntax: CastSyntax) -> str:
-    """Return the expression at a location with operands cast, or "" if the source is unknown."""
-    expression_ = expression(location)
-    if expression_ is None or not dtypes:
-        return ""
-    return _cast_operands(expression_, tuple(dtypes.items()), syntax)
-
-
 @lru_cache(maxsize=4096)
 def _cast_operands(
     expression_: Expression, casts: tuple[tuple[int, DType], ...], syntax: CastSyntax
@@ -193,13 +179,13 @@ def _cast_operands(
     return text if len(text) <= LONGEST else ""
 
 
-def _target_dtypes(promotion: Promotion, avoid: Collection[DType]) -> Mapping[int, DType]:
+def _target_dtypes(promotion: Promotion) -> Mapping[int, DType]:
     """Return the dtypes to which the fix casts operands, by position."""
     if promotion.number:
-        return _around_number(promotion, avoid)
+        return _around_number(promotion)
     if promotion.loss.exact:
         return _narrowed_number(promotion) or _written_down(promotion)
-    return _holding(promotion, avoid) or _integers(promotion) or _written_down(promotion)
+    return _holding(promotion) or _integers(promotion) or _written_down(promotion)
 
 
 def _integers(promotion: Promotion) -> dict[int, DType]:
@@ -262,13 +248,13 @@ def _operand_dtypes(
         return None
 
 
-def _holding(promotion: Promotion, avoid: Collection[DType]) -> dict[int, DType]:
+def _holding(promotion: Promotion) -> dict[int, DType]:
     """Return casts to the smallest dtype of the target's family that has all operands' values."""
     target = promotion.casts.get(promotion.position)
     least = _LEAST.get(target.family, ()) if target else ()
     dtypes = {i: promotion.values[i].dtype for i in promotion.meeting}
     holding = smallest_holding([*dtypes.values(), *least])
-    if promotion.position not in dtypes or holding is None or holding in avoid:
+    if promotion.position not in dtypes or holding is None:
         return {}
     rules = promotion.rules
     if not rules.has(holding) or rules.promote(holding, holding) is not holding:  # e.g. no int64
@@ -287,13 +273,13 @@ def _narrowed_number(promotion: Promotion) -> dict[int, DType]:
     return fitting if dtypes and dtypes[promotion.position] is narrow else {}
 
 
-def _around_number(promotion: Promotion, avoid: Collection[DType]) -> dict[int, DType]:
+def _around_number(promotion: Promotion) -> dict[int, DType]:
     """Return casts of the other operands to a float wide enough for an out-of-range number."""
     number = promotion.loss.witness
     if number is None or promotion.loss.kinds in (("precision",), ("special",)):
         return {}
     for wide in (DType.float32, DType.float64):
-        if literal_loss(number, wide).kinds in ((), ("precision",)) and wide not in avoid:
+        if literal_loss(number, wide).kinds in ((), ("precision",)):
             return dict.fromkeys(promotion.others, wide)
     return {}
 

@@ -18,18 +18,18 @@ from graphir.passes.analysis.casts.sites import Cascade
 from graphir.passes.reports import phrases
 from graphir.passes.reports.html_rows import HINTS, ReportCell, cells, chip, reason
 from graphir.passes.reports.phrases import SourceRegion, line_at, region
+from graphir.passes.reports.picture import draw
 from graphir.passes.reports.text import facts
 
 if TYPE_CHECKING:
     from graphir.passes.analysis.casts import CastReport
     from graphir.passes.analysis.casts.sites import CastSite
-    from graphir.passes.analysis.diff import GraphDiff
 
 ROWS = 2000
 """The most rows in the table of a page."""
 
 CHANGES = 200
-"""The most changes under other rules, and the most lines of errors, on a page."""
+"""The most lines of the comparison with other rules on a page."""
 
 
 @uncollected
@@ -74,63 +74,34 @@ def _sections(report: CastReport, title: str, most: int) -> Iterator[str]:
         tag("h1", text(title)),
         tag("ul", unseen, id="unseen") if unseen else "",
         tag("p", text(subtitle), class_="faint"),
-        _summary(report),
+        tag("p", text(phrases.headline(report))),
     )
     if report.sentences:
         yield _section("Causes", "causes", *(tag("p", text(x)) for x in report.sentences))
     if report.outputs:
-        note = tag("p", "Beside the same program in wide arithmetic.", class_="faint")
-        yield _section("Outputs", "outputs", note, _table(phrases.outputs(report)))
+        lines = (tag("p", text(phrases.output(error))) for error in report.outputs)
+        yield _section("Outputs", "outputs", *lines)
     if report.sites:
         sites = report.sites.user_first[:most]
         anchors = {site.row.place: f"c{i}" for i, site in enumerate(sites)}
         listing = Listing(report, anchors)
         yield _section("Source", "source", listing.html())
-        yield _section("Graph", "graph", tag("div", _drawing(report), class_="drawing"))
+        yield _section("Graph", "graph", tag("div", draw(report), class_="drawing"))
         rows = tag("div", _casts(report, sites, listing), class_="scroll")
         yield _section("Casts", "casts", _toolbar(report, most), rows)
     if layers := phrases.layers(report):
-        yield _section("Layers", "layers", _table(layers))
+        titles, *rows = layers
+        body = [[text(cell, 120) for cell in row] for row in rows]
+        yield _section("Layers", "layers", html_table(titles, body, len(body), ROWS))
     if report.against is not None:
         title = f"Under {text(report.against.after.name)}"
-        yield _section(title, "against", *_against(report.against))
+        lines = map(text, phrases.against(report)[:CHANGES])
+        yield _section(title, "against", tag("pre", "\n".join(lines)))
 
 
 def _section(title: str, name: str, *content: str) -> str:
     heading = tag("h2", title, id=f"{name}-title")
     return tag("section", heading, *content, id=name, aria_labelledby=f"{name}-title")
-
-
-def _summary(report: CastReport) -> str:
-    if not report.sites:
-        return tag("p", text(phrases.headline(report)))
-    lossy = sum(not row.exact for row in report)
-    causes = sum(row.cause is None for row in report)
-    figures = [
-        (f"{len(report):,}", "uses of casts"),
-        (f"{lossy:,}", "can lose something"),
-        (f"{causes:,}", "are causes, the rest follows"),
-        (phrases.size_text(phrases.added(report)), "bytes of arrays made"),
-    ]
-    if report.losses:
-        steps = sum(site.row.kind in phrases.VERBS for site in report.sites)
-        figures.append((f"{steps:,}", "steps of arithmetic lost values"))
-    parts = [tag("div", tag("dd", text(figure, 40)), tag("dt", name)) for figure, name in figures]
-    return tag("dl", *parts, class_="figures")
-
-
-def _table(rows: Sequence[Sequence[str]], most: int = ROWS) -> str:
-    """Return a table of texts, the titles first."""
-    body = [[text(cell, 120) for cell in row] for row in rows[1:]]
-    return html_table(rows[0], body, len(body), most)
-
-
-def _against(diff: GraphDiff) -> Iterator[str]:
-    """Yield the comparison of the graph with other rules."""
-    yield tag("p", text(diff.headline()), class_="faint")
-    yield _table(diff.table(), CHANGES)
-    if errors := diff.errors():
-        yield tag("pre", "\n".join(text(line) for line in errors[:CHANGES]).strip())
 
 
 def _toolbar(report: CastReport, most: int) -> str:
@@ -153,13 +124,6 @@ def _toolbar(report: CastReport, most: int) -> str:
     note_text = f"The {most:,} worst of {rows:,} rows are here; JSON has all."
     note = tag("p", note_text, class_="faint") if rows > most else ""
     return tag("div", box, *buttons, count, class_="toolbar") + note
-
-
-def _drawing(report: CastReport) -> str:
-    """Return the drawing of the graph, with its casts coloured by loss."""
-    from graphir.passes.reports.picture import draw
-
-    return draw(report)
 
 
 # -- the table
@@ -225,6 +189,7 @@ class Highlight:
 
     def __init__(self, place: SourceRegion, site: CastSite) -> None:
         self.place, self.site, self.times = place, site, 0
+        self.reason = reason(site)
 
 
 class Listing:
@@ -286,7 +251,7 @@ class Listing:
         row = highlight.site.row
         anchor = self.anchors.get(row.place)
         href = f"#{anchor}" if anchor else None
-        return chip(row, highlight.times, href=href, title=reason(highlight.site))
+        return chip(row, highlight.times, href=href, title=highlight.reason)
 
 
 def _around(source: str, hit: Sequence[int]) -> list[int]:
@@ -308,9 +273,9 @@ def _mark(line: str, number: int, highlights: Sequence[Highlight]) -> str:
         piece = escape(printable(line[start:end], None, keep="\t"))
         over = [(b - a, each) for (a, b), each in spans.items() if a <= start and end <= b]
         if over:
-            innermost = min(over, key=lambda pair: pair[0])[1].site
+            innermost = min(over, key=lambda pair: pair[0])[1]
             inner = " inner" if len(over) > 1 else ""
-            shade = f"{phrases.level(innermost.row)}{inner}"
-            piece = tag("mark", piece, class_=shade, title=reason(innermost))
+            shade = f"{phrases.level(innermost.site.row)}{inner}"
+            piece = tag("mark", piece, class_=shade, title=innermost.reason)
         parts.append(piece)
     return "".join(parts)

@@ -40,7 +40,7 @@ HINTS = {
 
 
 def cells(site: CastSite, report: CastReport, href: str | None = None) -> Iterator[ReportCell]:
-    """Yield the cells of a site; with `href`, its place is a link."""
+    """Yield the cells of a site; with `href`, its place is a link, else its cast has a tooltip."""
     row, at = site.row, site.row.location
     where = text(str(at).rpartition(":")[0] if at.file and at.line else at, 80)
     link = tag("a" if href else "span", where.replace("/", "/<wbr>"), href=href, class_="where")
@@ -49,7 +49,7 @@ def cells(site: CastSite, report: CastReport, href: str | None = None) -> Iterat
     small = "".join(f" {tag('small', text(note, 80))}" for note in notes)
     yield ReportCell("Where", link + small, f"{at.file} {at.line:08} {at.column:06}")
     yield ReportCell("Operand", code(row.text, 60) if row.text else text(phrases.what(row)))
-    yield ReportCell("Cast", chip(row, title=reason(site)))
+    yield ReportCell("Cast", chip(row, title=None if href else reason(site)))
     loss = text(phrases.loss(site))
     yield ReportCell("Loss", loss, str(list(phrases.MEANINGS).index(phrases.level(row))))
     size = site.bytes_added

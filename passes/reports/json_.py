@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from graphir.decorators import uncollected
@@ -12,7 +12,6 @@ from graphir.passes.reports import phrases
 
 if TYPE_CHECKING:
     from graphir.passes.analysis.casts import CastReport
-    from graphir.passes.analysis.casts.sites import CastSite
 
 VERSION = 3
 """The version of the format; an incompatible change increments it."""
@@ -21,7 +20,6 @@ VERSION = 3
 @uncollected
 def report_json(report: CastReport) -> str:
     """Return the report as a JSON document, with one line for each site and each output."""
-    sites = _Sites()
     head = {
         "version": VERSION,
         "graph": report.graph.name,
@@ -33,7 +31,9 @@ def report_json(report: CastReport) -> str:
         "unseen": (text(step.to_json()) for step in report.unseen),
         "outputs": (text(output.to_json()) for output in report.outputs),
         "losses": (text(facts) for facts in _losses(report)),
-        "casts": (sites.text(site) for site in report.sites if site.row.kind not in phrases.VERBS),
+        "casts": (
+            text(site.to_json()) for site in report.sites if site.row.kind not in phrases.VERBS
+        ),
     }
     if report.graph.provenance.library:
         lists["layers"] = (text(layer.to_json()) for layer in report.layers)
@@ -46,7 +46,7 @@ def _losses(report: CastReport) -> Iterator[dict[str, Any]]:
     """Yield the JSON fields of the steps of arithmetic that lost values."""
     for rank, site in enumerate(report.sites):
         if site.row.kind in phrases.VERBS and site.measured is not None:
-            facts, row, measured = site.facts(), site.row, site.measured
+            facts, row, measured = site.to_json(), site.row, site.measured
             yield {
                 "kind": row.kind,
                 "op": row.op,
@@ -61,22 +61,6 @@ def _losses(report: CastReport) -> Iterator[dict[str, Any]]:
 
 
 _LOSS_FACTS = ("location", "expression", "fix", "times", "elements", "measured", "shares")
-
-
-class _Sites:
-    """Encoder of sites; fields that many sites share are encoded once."""
-
-    def __init__(self) -> None:
-        self._texts: dict[int, str] = {}
-
-    def text(self, site: CastSite) -> str:
-        """Return a site as JSON text."""
-        parts = [self._texts.get(id(part)) or self._new(part) for part in site.row.shared_facts()]
-        return f"{{{', '.join(parts)}, {text(site.facts())[1:]}"
-
-    def _new(self, part: Mapping[str, Any]) -> str:
-        text_ = self._texts[id(part)] = text(part)[1:-1]
-        return text_
 
 
 text = json.JSONEncoder().encode

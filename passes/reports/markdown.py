@@ -20,7 +20,7 @@ ROWS = 50
 DETAILS = 10
 """The most table rows and detailed cascades: code hosts accept about 65,000 characters."""
 
-_AS_CODE = {"where", "operand", "rule and path", "loss", "bytes", "layer", "output", "dtype"}
+_AS_CODE = {"where", "operand", "rule and path", "loss", "bytes", "layer"}
 """The columns whose cells have names of the program, or signs of Markdown."""
 
 
@@ -29,9 +29,8 @@ def report_markdown(report: CastReport, most: int = ROWS, details: int = DETAILS
     """Return a table of the `most` worst casts, then `details` cascades; count the omitted rest."""
     first, *steps = phrases.unseen(report) or [""]
     title = f"### {escaped(first)}" if first else f"### Casts of {code(report.graph.name)}"
-    parts = [title, _list(steps), escaped(phrases.summary(report))]
-    if report.outputs:
-        parts.append(_table(phrases.outputs(report)))
+    parts = [title, _list(steps), escaped(phrases.counts(report))]
+    parts.append("\n".join(f"- {code(phrases.output(error))}" for error in report.outputs))
     parts += [escaped(sentence) for sentence in report.sentences]
     if report.sites:
         parts.append(_casts(report, most))
@@ -40,7 +39,7 @@ def report_markdown(report: CastReport, most: int = ROWS, details: int = DETAILS
         if len(cascades) > details:
             parts.append(f"*... and {len(cascades) - details} more*")
     if layers := phrases.layers(report):
-        parts.append(_table(layers))
+        parts.append("\n".join(_lines(layers[0], layers[1:])))
     if lines := phrases.against(report):
         parts.append("\n".join(_block(lines, most)))
     return "\n\n".join(filter(None, parts)) + "\n"
@@ -68,11 +67,6 @@ def _block(lines: Sequence[str], most: int) -> Sequence[str]:
     body = [*lines[:most], *([f"... and {len(lines) - most} more"] if len(lines) > most else [])]
     fence = "`" * max(3, 1 + max(len(run) for run in re.findall("`*", "\n".join(body))))
     return [fence, *body, fence]
-
-
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    """Return rows of text, the titles first, as a table."""
-    return "\n".join(_lines(rows[0], rows[1:]))
 
 
 def _lines(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

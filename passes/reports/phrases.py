@@ -10,9 +10,8 @@ from graphir.drawing.loss_levels import Level
 from graphir.drawing.loss_levels import level as gravity
 from graphir.escape import printable
 from graphir.location import Location
-from graphir.ops.dims import Size, total
+from graphir.ops.dims import Size
 from graphir.passes.analysis.casts.conversion import Kind
-from graphir.passes.analysis.casts.sites import counted_types
 from graphir.rule_reports.findings import count_text
 from graphir.rule_reports.tables import aligned
 from graphir.source_text import source_line
@@ -30,10 +29,6 @@ MEANINGS: dict[Level, str] = {
 """The meaning of each level of loss, the gravest first."""
 
 
-REFUSE = "refuse"
-"""The answer of a rule set that refuses an op."""
-
-
 def level(row: CastRow) -> Level:
     """Return the level of a row's loss."""
     conversion = row.conversion
@@ -47,34 +42,20 @@ def levels(rows: Iterable[CastRow]) -> dict[Level, int]:
 
 
 def headline(report: CastReport) -> str:
-    """Return the line with the numbers of casts, of lossy casts and of lossy steps."""
-    name, losses = printable(report.graph.name), f"; {steps(report)}" if report.losses else ""
+    """Return the line with a graph's name and its counts."""
+    return f"graph {printable(report.graph.name)}: {counts(report)}"
+
+
+def counts(report: CastReport) -> str:
+    """Return the numbers of casts, of lossy casts and of lossy steps."""
+    losses = f"; {steps(report)}" if report.losses else ""
     if not report.rows:
-        none = f"none of {report.of} uses of casts" if report.of else no_casts(report)
-        return f"graph {name}: {none}{losses}"
+        # Where a part that may cast was not seen, there are none but those.
+        none = "no casts seen" if any(part.casts for part in report.unseen) else "no casts"
+        return f"none of {report.of} uses of casts{losses}" if report.of else f"{none}{losses}"
     lossy = sum(not row.exact for row in report)
-    return f"graph {name}: {use_count(report)}, {lossy} can lose something{losses}"
-
-
-def summary(report: CastReport) -> str:
-    """Return the number of casts of each level of loss, and the bytes that they make."""
-    losses = f" {steps(report)}." if report.losses else ""
-    if not report.rows:
-        none = f"none of {report.of} uses of casts" if report.of else no_casts(report)
-        return f"{none.capitalize()}.{losses}"
-    counts = ", ".join(f"{count} {level}" for level, count in levels(report).items())
-    size = size_text(added(report))
-    return f"{use_count(report)}: {counts}. They make {size} bytes of arrays.{losses}"
-
-
-def no_casts(report: CastReport) -> str:
-    """Return the phrase for no casts; where a part that may cast was not seen, for none seen."""
-    return "no casts seen" if any(part.casts for part in report.unseen) else "no casts"
-
-
-def use_count(report: CastReport) -> str:
-    """Return the number of uses of casts."""
-    return "1 use of a cast" if len(report) == 1 else f"{len(report)} uses of casts"
+    count = "1 use of a cast" if len(report) == 1 else f"{len(report)} uses of casts"
+    return f"{count}, {lossy} can lose something{losses}"
 
 
 def steps(report: CastReport) -> str:
@@ -127,7 +108,7 @@ def loss(site: CastSite) -> str:
     """Return what a cast can lose, or what a step of arithmetic did to its worst element."""
     row, measured = site.row, site.measured
     if not _is_loss(row):
-        return f"{row.loss}{_range(site)}"
+        return str(row.loss)
     if measured is None or measured.worst is None:
         return row.kind
     operation = _operation(row.op, [number_text(x) for x in measured.operands])
@@ -144,15 +125,8 @@ def became(before: complex, after: complex) -> str:
 
 
 def witness(site: CastSite) -> str:
-    """Return what a cast loses in a few characters: `exact`, `loses 2049`, `loses 0.1 to 0.7`."""
-    if site.row.exact:
-        return "exact"
-    least, greatest = site.numbers or (site.row.witness,) * 2
-    return f"loses {least}" if least == greatest else f"loses {least} to {greatest}"
-
-
-def _range(site: CastSite) -> str:
-    return "" if site.numbers is None else ", of {} to {}".format(*site.numbers)
+    """Return what a cast loses in a few characters: `exact`, `loses 2049`."""
+    return "exact" if site.row.exact else f"loses {site.row.witness}"
 
 
 _SIGNS = {
@@ -239,20 +213,6 @@ def output(error: OutputError) -> str:
     return f"{name}, {', '.join(parts)}"
 
 
-def outputs(report: CastReport) -> list[tuple[str, ...]]:
-    """Return the table of the errors of outputs, its titles first."""
-    titles = "output", "dtype", "elements that differ", "not finite", "largest", "relative", "rms"
-    rows: list[tuple[str, ...]] = [titles]
-    for error in report.outputs:
-        differing, others = UNKNOWN_ERROR, (UNKNOWN_ERROR,) * 4
-        if error.differing is not None:
-            differing, largest = str(error.differing), f"{error.largest:.3g}"
-            others = str(error.broken), largest, f"{error.relative:.2g}", f"{error.rms:.3g}"
-        head = printable(error.name), error.dtype, f"{differing} of {error.elements}"
-        rows.append((*head, *others))
-    return rows
-
-
 OVERLAP = "shares overlap: errors cancel one another, or pass through a cancellation"
 """The phrase for shares outside of [0, 1]."""
 
@@ -311,18 +271,14 @@ def widths(site: CastSite) -> str:
     )
 
 
-def answers(row: CastRow) -> dict[str, list[str]]:
-    """Return the names of the other rule sets by answer: dtypes first, then REFUSE."""
-    names: dict[str, list[str]] = {}
-    for name, answer in row.others.items():
-        refuses = isinstance(answer, str)
-        names.setdefault(REFUSE if refuses else str(answer), []).append(printable(name))
-    return dict(sorted(names.items(), key=lambda item: item[0] == REFUSE))
-
-
 def elsewhere(row: CastRow) -> str:
     """Return the other rule sets' answers: `float32: numpy, jax; refuse: max_strict`."""
-    return "; ".join(f"{answer}: {', '.join(names)}" for answer, names in answers(row).items())
+    names: dict[str, list[str]] = {}
+    for name, answer in row.others.items():
+        text = "refuse" if isinstance(answer, str) else str(answer)
+        names.setdefault(text, []).append(printable(name))
+    dtypes_first = sorted(names.items(), key=lambda item: item[0] == "refuse")
+    return "; ".join(f"{answer}: {', '.join(each)}" for answer, each in dtypes_first)
 
 
 def measured(site: CastSite) -> list[str]:
@@ -381,7 +337,8 @@ def layers(report: CastReport) -> list[tuple[str, ...]]:
     head = ("layer", "casts", "can lose", *kinds, "bytes", *("overflowed", "share") * is_audit)
     rows: list[tuple[str, ...]] = [head]
     for each in totals:
-        bytes_text = f"{size_text(each.before)} -> {size_text(each.after)}" if each.casts else ""
+        sizes = size_text(each.bytes_before), size_text(each.bytes_after)
+        bytes_text = " -> ".join(sizes) if each.casts else ""
         facts = [str(each.casts), str(each.lossy), *(str(each.kinds.get(x, 0)) for x in kinds)]
         share_text = UNKNOWN_ERROR if each.share is None else percent(each.share)
         run = (str(each.overflowed), share_text) * is_audit
@@ -447,13 +404,6 @@ def against(report: CastReport) -> list[str]:
     table = aligned(rows) if len(rows) > 1 else []
     errors = (printable(line, 500) for line in diff.errors())
     return [printable(diff.headline()), *diff.sentences, *table, *errors]
-
-
-def added(report: CastReport) -> Size:
-    """Return the total bytes of the arrays that a report's casts allocate, each counted once."""
-    casts = {row.symbol.index: row.symbol for row in report if row.symbol.args}
-    types = counted_types(casts.values())
-    return total(type_.size * count * type_.dtype.storage.itemsize for type_, count in types)
 
 
 # -- source regions

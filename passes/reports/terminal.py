@@ -25,32 +25,21 @@ def terminal_width(stream: TextIO | None) -> int | None:
     return shutil.get_terminal_size().columns
 
 
-def wrapped(line: str, width: int | None) -> list[str]:
-    """Return a line as lines of at most `width` characters, broken at spaces; None is no limit."""
-    if width is None or len(line) <= width:
-        return [line]
-    return textwrap.wrap(
-        line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
-    )
-
-
 def on_screen(text: str, stream: TextIO | None) -> str:
     """Return a text for a stream: if it is a terminal, each line in lines that fit it."""
     width = terminal_width(stream)
-    if width is None:
-        return text
-    return "\n".join(part for line in text.split("\n") for part in _hanging(line, width))
+    return "\n".join(part for line in text.split("\n") for part in wrapped(line, width))
 
 
-def _hanging(line: str, width: int) -> list[str]:
-    """Return a line as lines of at most `width` characters.
+def wrapped(line: str, width: int | None) -> list[str]:
+    """Return a line as lines of at most `width` characters; None is no limit.
 
     The further lines start below the last cell that leaves them half of the width.
     """
+    if width is None or len(line) <= width:
+        return [line]
     if _ANSI.search(line):
         return _hanging_colored(line, width)
-    if len(line) <= width:
-        return [line]
     starts = [gap.end() for gap in re.finditer(r"(^|(?<=\S)) {2,}(?=\S)", line)]
     indent = max((start for start in starts if 2 * start <= width), default=0)
     further = " " * (indent or 2)

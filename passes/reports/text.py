@@ -92,12 +92,12 @@ def _details(report: CastReport, most: int) -> Iterator[str]:
 
 def _cells(site: CastSite) -> tuple[str, ...]:
     row = site.row
+    place = printable(row.location.layered)
     if row.kind in phrases.VERBS:
-        place = printable(row.location.layered)
         dtype = str(row.source)
         return (place, f"result of {row.op}", dtype, dtype, row.kind, "", phrases.loss(site), "")
     return (
-        printable(row.location.layered),
+        place,
         f"{row.operand} of {row.op}",
         str(row.source),
         str(row.target),
@@ -110,12 +110,9 @@ def _cells(site: CastSite) -> tuple[str, ...]:
 
 def _audit_cells(site: CastSite) -> tuple[str, str, str]:
     """Return the changed elements, the largest relative error, and the share of output error."""
-    measure, share = site.measured, phrases.share(site)
-    return (
-        ("", "", share)
-        if measure is None
-        else (str(measure.changed), f"{measure.relative:.2g}", share)
-    )
+    measure = site.measured
+    changed, error = ("", "") if measure is None else (measure.changed, f"{measure.relative:.2g}")
+    return str(changed), error, phrases.share(site)
 
 
 def _detail(cascade: Cascade, report: CastReport) -> Iterator[str]:

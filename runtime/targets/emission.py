@@ -18,6 +18,7 @@ from graphir.ops.control import with_bodies
 from graphir.ops.dims import Dim, evaluate, with_sizes
 from graphir.ops.types import TupleType
 from graphir.passes import decompose
+from graphir.passes.pipeline import lower_to_ops
 from graphir.passes.rewriter import Rewriter, bodies_of
 from graphir.runtime.binding import unknown_of
 from graphir.runtime.results import require_outputs
@@ -45,6 +46,27 @@ def live_symbols(graph: Graph) -> Iterator[Symbol]:
     """Return an iterator of all inputs and live symbols, operands before their users."""
     require_outputs(graph)
     return compress(graph.symbols, live_mask(graph, graph.outputs))
+
+
+def op_names(text: str) -> frozenset[str]:
+    """Return the names of ops in a text."""
+    return frozenset(text.split())
+
+
+def evaluate_graph(
+    graph: Graph, values: dict[Symbol, Any], evaluate: Callable[[Symbol, list[Any]], Any]
+) -> list[Any]:
+    """Return the values of a graph's outputs.
+
+    `values` has the values of the inputs, and gets those of the other live symbols in order:
+    `evaluate(symbol, operands)`. The value of an op of control flow is the sequence of its parts.
+    """
+    for symbol in live_symbols(graph):
+        if symbol.op is ops.control.part:
+            values[symbol] = values[symbol.args[0]][symbol.attrs["index"]]
+        elif symbol.op is not ops.input:
+            values[symbol] = evaluate(symbol, [values[arg] for arg in symbol.args])
+    return [values[output] for output in graph.outputs]
 
 
 def emitter(target: str, table: Mapping[str, Callable[..., T]], symbol: Symbol) -> Callable[..., T]:
@@ -95,6 +117,17 @@ def require_numpy_functions(target: str, graph: Graph) -> None:
         if symbol.op.name in ROUNDED_FUNCTIONS and symbol.dtype is DType.float32:
             why = "has no correctly rounded functions"
             raise lacking(target, symbol, why, 'build the graph with functions="numpy"')
+
+
+def lowered_for(target: str, graph: Graph, library: str | None = None) -> Graph:
+    """Return the lowered graph for a target; its calls are those of `library`.
+
+    Raises TargetError for another call, and for a correctly rounded function.
+    """
+    lowered_graph = lower_to_ops(graph)
+    require_no_calls(target, lowered_graph, library)
+    require_numpy_functions(target, lowered_graph)
+    return lowered_graph
 
 
 def dtypes_of(graph: Graph) -> set[DType]:

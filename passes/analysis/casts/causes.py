@@ -8,9 +8,9 @@ row of the cast that gave a symbol its dtype.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from graphir import DType, Graph, Location, Symbol, ops
 from graphir.location import LEGALIZE
@@ -30,10 +30,6 @@ class CastUse(NamedTuple):
     cause: CastRow | None = None
 
 
-Answers: TypeAlias = Mapping[str, Sequence[DType] | str]
-"""By rule set, the dtypes that it gives all operands, or the reason for its refusal."""
-
-
 class Uses:
     """The uses of the casts in an explicit graph, computed at the first query.
 
@@ -46,12 +42,6 @@ class Uses:
     def __init__(self, graph: Graph, rows: Sequence[CastRow]) -> None:
         self.graph, self.rows = graph, rows
 
-        self.answers: dict[object, Answers] = {}
-        """Answers of other rule sets, by (rule sets, index of the user): see `others`."""
-        self.answers_at: dict[tuple[int, int], Mapping[str, DType | str]] = {}
-        """The answers for one operand, by (id of the user's Answers, operand position)."""
-        self.answers_json: dict[int, Mapping[str, Any]] = {}
-        """The answers for one operand as a JSON field, by id of the mapping in `answers_at`."""
         self._expressions: dict[int, tuple[Expression | None, Location]] = {}
         self._operands: dict[int, list[Symbol]] = {}
         self._storing: dict[int, frozenset[_UseKey]] = {}

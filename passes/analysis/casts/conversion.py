@@ -137,21 +137,16 @@ def relative_error(conversion: CastConversion) -> float:
         return 0.0
     if conversion.kind == "literal":
         return _error_of(loss.witness, loss.becomes)
+    # The share of values with more significant bits than the target's precision.
+    source = conversion.source
+    rounded_share = 1.0 if source.format else max(1 - target.precision / source.precision, 0.0)
     truncates = conversion.on_request and target.format is None
-    rounding = (
-        {} if truncates else {"precision": 2.0**-target.precision * _rounded_share(conversion)}
-    )
+    rounding = {} if truncates else {"precision": 2.0**-target.precision * rounded_share}
     errors = {**_SELDOM, **rounding}
     return sum(errors[kind] for kind in loss.kinds if kind in errors)
 
 
 _SELDOM = {"sign": 2.0**-12, "range": 2.0**-16, "underflow": 2.0**-30, "special": 2.0**-40}
-
-
-def _rounded_share(conversion: CastConversion) -> float:
-    """Return the share of values with more significant bits than the target's precision."""
-    source, target = conversion.source, conversion.target
-    return 1.0 if source.format else max(1 - target.precision / source.precision, 0.0)
 
 
 def _error_of(number: complex | None, result: complex | None) -> float:

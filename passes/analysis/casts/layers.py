@@ -18,32 +18,25 @@ if TYPE_CHECKING:
 class LayerTotals(NamedTuple):
     """The totals of a layer, each cast counted once.
 
-    `kinds` has the number of casts by kind. `before` and `after` are the bytes of the arrays that
-    the casts read and make. After an audit, `overflowed` counts the elements that overflowed in
-    casts and in arithmetic, and `share` is the largest part of an output's error that arises in the
-    layer; None if it is unknown.
+    `kinds` has the number of casts by kind. `bytes_before` and `bytes_after` are the bytes of the
+    arrays that the casts read and make. After an audit, `overflowed` counts the elements that
+    overflowed in casts and in arithmetic, and `share` is the largest part of an output's error that
+    arises in the layer; None if it is unknown.
     """
 
     layer: str
     casts: int
     lossy: int
     kinds: Mapping[str, int]
-    before: Size
-    after: Size
+    bytes_before: Size
+    bytes_after: Size
     overflowed: int
     share: float | None
 
     def to_json(self) -> dict[str, Any]:
         """Return the totals for JSON."""
-        sizes = {"bytes_before": size_json(self.before), "bytes_after": size_json(self.after)}
-        facts: dict[str, Any] = {"layer": self.layer, "casts": self.casts, "lossy": self.lossy}
-        return {
-            **facts,
-            "kinds": dict(self.kinds),
-            **sizes,
-            "overflowed": self.overflowed,
-            "share": self.share,
-        }
+        sizes = {name: size_json(getattr(self, name)) for name in ("bytes_before", "bytes_after")}
+        return {**self._asdict(), "kinds": dict(self.kinds), **sizes}
 
 
 def layer_of(location: Location) -> str:

@@ -9,7 +9,7 @@ from graphir import DType, Symbol
 from graphir.loss import Loss, LossKind
 from graphir.passes.analysis.casts.causes import Uses
 from graphir.passes.analysis.casts.conversion import CastConversion, StepLoss
-from graphir.passes.analysis.casts.loss_fixes import loss_fix
+from graphir.passes.analysis.casts.fixes import loss_fix
 from graphir.passes.analysis.casts.measured import Measured
 from graphir.passes.analysis.casts.rows import CastRow
 
@@ -47,20 +47,10 @@ class LossRow(CastRow):
         """The position of the result: -1."""
         return -1
 
-    @property
-    def cause(self) -> CastRow | None:
-        """None: a loss causes itself."""
-        return None
-
     @cached_property
     def fix(self) -> str:
         """The code to type instead, in one line; "" if the source does not say."""
         return loss_fix(self)
-
-    @property
-    def others(self) -> Mapping[str, DType | str]:
-        """No rule set decides a loss of arithmetic."""
-        return {}
 
     @property
     def bytes_added(self) -> int:

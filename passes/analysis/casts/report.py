@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, NamedTuple, get_args, overload
+from typing import Any, NamedTuple, get_args
 
 from numpy.typing import NDArray
 
@@ -34,13 +34,9 @@ from graphir.passes.analysis.casts.ranking import ranked
 from graphir.passes.analysis.casts.rows import CastRow
 from graphir.passes.analysis.casts.sites import CastSites
 from graphir.passes.analysis.casts.walk import CastWalk
-from graphir.passes.analysis.casts.widening import (
-    InnerWidening,
-    Widening,
-    inner_widenings,
-    widenings,
-)
+from graphir.passes.analysis.casts.widening import Widening, widenings
 from graphir.passes.analysis.diff import GraphDiff
+from graphir.passes.analysis.item_sequence import ItemSequence
 from graphir.passes.analysis.policies.patterns import cast_pattern
 from graphir.passes.implicit_cast import implicit_cast
 from graphir.promotion import RulesLike
@@ -59,7 +55,7 @@ class ProgramInterface(NamedTuple):
     output_names: tuple[str, ...] = ()
 
 
-class CastReport(Sequence[CastRow]):
+class CastReport(ItemSequence[CastRow]):
     """The uses of casts in a graph, the most damaging first.
 
     `str()` gives a table, whose rows fit the terminal if stdout is one, `.to_json()` the data (see
@@ -87,18 +83,9 @@ class CastReport(Sequence[CastRow]):
         self.against: GraphDiff | None = None
         self.program = ProgramInterface()
 
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    @overload
-    def __getitem__(self, at: int) -> CastRow: ...
-    @overload
-    def __getitem__(self, at: slice) -> Sequence[CastRow]: ...
-    def __getitem__(self, at: int | slice) -> CastRow | Sequence[CastRow]:
-        return self.rows[at]
-
-    def __iter__(self) -> Iterator[CastRow]:
-        return iter(self.rows)
+    @property
+    def _items(self) -> tuple[CastRow, ...]:
+        return self.rows
 
     def output_name(self, number: int) -> str:
         """Return the name of an output: a variable of the program, or `output0`."""
@@ -173,11 +160,6 @@ class CastReport(Sequence[CastRow]):
         return list(widenings(self.view, inputs, step_results))
 
     @cached_property
-    def inner_widenings(self) -> list[InnerWidening]:
-        """The casts that widen floats beyond their line, those with most steps after them first."""
-        return inner_widenings(self.view, self)
-
-    @cached_property
     def layers(self) -> list[LayerTotals]:
         """The totals of casts, bytes and losses by layer, or by function without layers."""
         return layers(self._unfiltered)
@@ -198,7 +180,7 @@ class CastReport(Sequence[CastRow]):
         """Whether a part of the program that was not seen may hide an error or a cast."""
         return any(part.hides or part.casts for part in self.unseen)
 
-    @property
+    @cached_property
     def audited(self) -> bool:
         """Whether an audit measured any of the casts or found losses."""
         return bool(self.losses) or any(row.measured is not None for row in self)
@@ -241,7 +223,9 @@ class CastReport(Sequence[CastRow]):
             place = row.symbol.index
             if place not in shares:
                 parts = tuple((error.shares or {}).get(place, 0.0) for error in outputs)
-                shares[place] = _known_shares(parts) if has_shares else None
+                known = tuple(part for part in parts if part is not None)
+                is_known = has_shares and len(known) == len(parts)
+                shares[place] = known if is_known else None
             row.measured, row.shares = measures.get(place), shares[place]
         new._find_vanished()
         ranks = ranked(CastSites([*new.rows, *new.losses]), outputs, new.widenings)
@@ -289,16 +273,10 @@ class CastReport(Sequence[CastRow]):
 
     def _with(self, **changes: Any) -> CastReport:
         new = copy(self)
-        for name in ("sites", "layers"):
+        for name in ("sites", "layers", "audited"):
             vars(new).pop(name, None)
         vars(new).update(changes)
         return new
-
-
-def _known_shares(parts: tuple[float | None, ...]) -> tuple[float, ...] | None:
-    """Return the shares of a cast in all outputs; None if any share is unknown."""
-    parts_known = tuple(part for part in parts if part is not None)
-    return parts_known if len(parts_known) == len(parts) else None
 
 
 @uncollected

@@ -11,9 +11,8 @@ from graphir.ir.inlining import runs_of
 from graphir.location import INTERMEDIATE
 from graphir.loss import Loss
 from graphir.ops.dims import Size
-from graphir.passes.analysis.casts import fixes
 from graphir.passes.analysis.casts.conversion import CastConversion, Kind, StepLoss
-from graphir.passes.analysis.casts.loss_fixes import measured_fix
+from graphir.passes.analysis.casts.fixes import cast_fix, measured_fix
 from graphir.passes.analysis.casts.measured import Measured
 from graphir.passes.analysis.casts.other_rules import others
 from graphir.passes.analysis.casts.widening import demanding
@@ -185,9 +184,7 @@ class CastRow:
         The span is the whole text for the cast of a result and for a text of several ops, and
         (0, 0) if unknown.
         """
-        return self._span(self.expression)
-
-    def _span(self, expression: Expression | None) -> tuple[int, int]:
+        expression = self.expression
         if expression is None:
             return 0, 0
         if self.conversion.operand == "result" or self.location.compound or self._is_of_library:
@@ -206,18 +203,15 @@ class CastRow:
         The operand of a library's function, such as the weight of torch.linear, is not in the text
         that calls the function.
         """
-        return self._text(self.expression)
-
-    def _text(self, expression: Expression | None) -> str:
         if self._is_of_library:
             return ""
-        start, end = self._span(expression)
+        expression, (start, end) = self.expression, self.span
         return " ".join(expression.text[start:end].split()) if expression else ""
 
     @cached_property
     def fix(self) -> str:
         """The code to type instead, in one line; "" if the cast needs no fix."""
-        return measured_fix(self) or fixes.fix(self)
+        return measured_fix(self) or cast_fix(self)
 
     @property
     def others(self) -> Mapping[str, DType | str]:
@@ -230,17 +224,8 @@ class CastRow:
 
         return CastSite(self).to_json()
 
-    def shared_facts(self) -> tuple[Mapping[str, Any], ...]:
-        """Return the JSON fields that rows share; equal rows get identical objects."""
-        others, cache = self.others, self.uses.answers_json
-        answers = cache.get(id(others))
-        if answers is None:
-            texts = {name: str(answer) for name, answer in others.items()}
-            answers = cache[id(others)] = {"others": texts}
-        return self.conversion.facts, answers
-
     def facts(self) -> dict[str, Any]:
-        """Return the further JSON fields shared by rows of one location and conversion."""
+        """Return the JSON fields shared by rows of one location and conversion."""
         expression, cause = self.expression, self.demanding
         demand: dict[str, Any] = {}
         if cause is not None:
@@ -248,10 +233,12 @@ class CastRow:
         if self.in_library:
             demand["in_library"] = True
         return {
+            **self.conversion.facts,
+            "others": {name: str(answer) for name, answer in self.others.items()},
             **demand,
             "location": self.location.to_json(),
             "expression": cut(expression.brief) if expression else None,
-            "text": cut(self._text(expression)) or None,
+            "text": cut(self.text) or None,
             "fix": self.fix or None,
         }
 

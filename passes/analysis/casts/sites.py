@@ -7,10 +7,10 @@ at one location, such as the iterations of a loop, share a site.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
 from operator import attrgetter
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 from graphir import Symbol, TensorType
 from graphir.ir.inlining import runs_of
@@ -18,6 +18,7 @@ from graphir.ops.dims import Size, total
 from graphir.passes.analysis.casts.conversion import CastConversion
 from graphir.passes.analysis.casts.measured import Measured, plain
 from graphir.passes.analysis.casts.rows import CastRow, size_json
+from graphir.passes.analysis.item_sequence import ItemSequence
 
 
 class CastSite:
@@ -58,15 +59,6 @@ class CastSite:
         return list(uses.values())
 
     @property
-    def numbers(self) -> tuple[float, float] | None:
-        """The least and the greatest Python number that the site rounds, if there are several."""
-        if self.row.kind != "literal" or len(self.rows) == 1:
-            return None
-        witnesses = {row.witness for row in self.rows}
-        reals = [x for x in witnesses if isinstance(x, (int, float)) and x == x]
-        return (min(reals), max(reals)) if len(reals) > 1 else None
-
-    @property
     def measured(self) -> Measured | None:
         """The merged measurements of the site's casts; None if the run executed none of them."""
         if len(self.rows) == 1:
@@ -101,20 +93,15 @@ class CastSite:
 
     def to_json(self) -> dict[str, Any]:
         """Return the site for JSON (see casts.schema.json): dtypes by name, values as text."""
-        conversion, answers = self.row.shared_facts()
-        return {**conversion, **answers, **self.facts()}
-
-    def facts(self) -> dict[str, Any]:
-        """Return the JSON fields besides the shared ones (see CastRow.shared_facts)."""
         row, cause, measured, shares = self.row, self.row.cause, self.measured, self.shares
-        elements, bytes_added = _sizes_json(self._types)
+        elements, bytes_added = _sizes(self._types)
         return {
             **row.facts(),
             "times": self.times,
             "uses": [rows[0].location.to_json() for rows in self.places],
             "casts": [each.symbol.index for each in self.casts],
-            "elements": elements,
-            "bytes_added": bytes_added,
+            "elements": size_json(elements),
+            "bytes_added": size_json(bytes_added),
             "cause": None if cause is None else cause.location.to_json(),
             "measured": None if measured is None else measured.to_json(),
             "shares": None if shares is None else list(map(plain, shares)),
@@ -129,7 +116,7 @@ class Cascade(NamedTuple):
     following: list[CastRow]
 
 
-class CastSites(Sequence[CastSite]):
+class CastSites(ItemSequence[CastSite]):
     """The sites of a sequence of rows, in the order of their first rows."""
 
     def __init__(self, rows: Iterable[CastRow]) -> None:
@@ -149,23 +136,14 @@ class CastSites(Sequence[CastSite]):
         }
         self._list = tuple(self._sites.values())
 
-    def __len__(self) -> int:
-        return len(self._list)
+    @property
+    def _items(self) -> tuple[CastSite, ...]:
+        return self._list
 
     @property
     def repeat(self) -> bool:
         """Whether a site stands for several rows."""
         return len(self._list) < len(self.rows)
-
-    @overload
-    def __getitem__(self, at: int) -> CastSite: ...
-    @overload
-    def __getitem__(self, at: slice) -> Sequence[CastSite]: ...
-    def __getitem__(self, at: int | slice) -> CastSite | Sequence[CastSite]:
-        return self._list[at]
-
-    def __iter__(self) -> Iterator[CastSite]:
-        return iter(self._list)
 
     @cached_property
     def user_first(self) -> list[CastSite]:
@@ -246,10 +224,3 @@ def _sizes(types: tuple[tuple[TensorType, Size], ...]) -> tuple[Size, Size]:
     elements = [(kind, kind.size * count) for kind, count in types]
     bytes_added = total(size * kind.dtype.storage.itemsize for kind, size in elements)
     return total(size for _, size in elements), bytes_added
-
-
-@lru_cache(maxsize=1024)
-def _sizes_json(types: tuple[tuple[TensorType, Size], ...]) -> tuple[int | str, int | str]:
-    """Return the total elements and storage bytes for JSON."""
-    elements, bytes_added = _sizes(types)
-    return size_json(elements), size_json(bytes_added)

@@ -10,7 +10,7 @@ attributes, operand types).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from graphir import DType, Graph, Location, Symbol, ops
 from graphir.ir.implied_casts import ImpliedCast, implied
@@ -31,15 +31,11 @@ _Origin: TypeAlias = tuple[str, str, Location, str, DType, DType]
 """An Origin as a plain tuple, which saves the Python call of a named tuple's constructor."""
 
 
-class _OperandCast(NamedTuple):
-    """An implied cast of one kind of symbol.
+_OperandCast: TypeAlias = tuple[CastConversion | None, ImpliedCast]
+"""An implied cast of one kind of symbol, with its conversion.
 
-    `conversion` is None for a 0-d operand, which may be a constant whose loss depends on its value.
-    """
-
-    conversion: CastConversion | None
-    position: int
-    cast: ImpliedCast
+The conversion is None for a 0-d operand, which may be a constant whose loss depends on its value.
+"""
 
 
 class CastWalk:
@@ -68,11 +64,11 @@ class CastWalk:
                 if is_inserted or symbol.op is cast or not implicit or not symbol.args:
                     continue
                 plan = plans[kind] = self._plan(symbol)
-            for conversion, position, each in plan:
+            for conversion, implied_cast in plan:
                 if conversion is None:
-                    conversion = self._of_scalar(symbol, each)
+                    conversion = self._of_operand(symbol, implied_cast)
                 if conversion is not None:
-                    yield conversion, symbol.location, symbol, position
+                    yield conversion, symbol.location, symbol, implied_cast.position
 
     def literals(self, symbols: Collection[Symbol]) -> Iterator[ConversionUse]:
         """Yield the first use of each Python number whose value its dtype changes."""
@@ -121,25 +117,17 @@ class CastWalk:
             scalar = cast.position >= 0 and not symbol.args[cast.position].shape
             conversion = None if scalar else self._of_operand(symbol, cast)
             if scalar or conversion is not None:
-                plan.append(_OperandCast(conversion, cast.position, cast))
+                plan.append((conversion, cast))
         return plan
 
-    def _of_operand(
-        self,
-        symbol: Symbol,
-        cast: ImpliedCast,
-        number: complex | None = None,
-        literal: bool = False,
-    ) -> CastConversion | None:
-        _, operand, source, target = cast
-        rule = self.graph.rules.name
+    def _of_operand(self, symbol: Symbol, cast: ImpliedCast) -> CastConversion | None:
+        """Return the conversion of an implied cast; the loss of a 0-d constant is its own."""
+        position, operand, source, target = cast
+        rule, arg = self.graph.rules.name, symbol if position < 0 else symbol.args[position]
+        is_number = position >= 0 and arg.op is ops.constant and not arg.shape
+        number = number_of(arg) if is_number else None
+        literal = is_number and arg.attrs["literal"] is not None
         return self._conversion(operand, symbol.op.name, rule, source, target, number, literal)
-
-    def _of_scalar(self, symbol: Symbol, cast: ImpliedCast) -> CastConversion | None:
-        arg = symbol.args[cast.position]
-        if arg.op is not ops.constant:
-            return self._of_operand(symbol, cast)
-        return self._of_operand(symbol, cast, number_of(arg), arg.attrs["literal"] is not None)
 
     def _conversion(
         self,

@@ -1,6 +1,5 @@
-"""Policies: allow, warn of or forbid the implicit casts of a graph; limit the widest dtypes."""
+"""Policies: allow, warn of or forbid the implicit casts of a graph."""
 
-from graphir.passes.analysis.policies.policy import Policy
-from graphir.passes.analysis.policies.verdict import Action, Verdict
+from graphir.passes.analysis.policies.policy import Action, Policy, Verdict
 
 __all__ = ["Action", "Policy", "Verdict"]

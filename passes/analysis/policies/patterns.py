@@ -38,14 +38,8 @@ class CastPattern(NamedTuple):
 
     def matches(self, source: DType, target: DType, loss: Loss) -> bool:
         """Whether the pattern selects a cast from `source` to `target` with this loss."""
-        return source in self.sources and target in self.targets and self._loses(loss)
-
-    @property
-    def is_of_loss(self) -> bool:
-        """Whether the pattern selects casts that lose something."""
-        return self.loss not in ("", "exact")
-
-    def _loses(self, loss: Loss) -> bool:
+        if source not in self.sources or target not in self.targets:
+            return False
         if self.loss in ("lossy", "exact"):
             return loss.exact is (self.loss == "exact")
         return not self.loss or self.loss in loss.kinds
@@ -139,7 +133,7 @@ def _forbids_cast(pattern: CastPattern, row: CastRow) -> bool:
     is_unharmed = row.measured is not None and not row.measured.changed
     return (
         row.conversion.is_silent
-        and not (pattern.is_of_loss and is_unharmed)
+        and not (pattern.loss not in ("", "exact") and is_unharmed)
         and pattern.matches(row.source, row.target, row.loss)
     )
 

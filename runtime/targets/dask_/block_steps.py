@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from graphir.runtime.targets.dask_.reductions import PARTIAL, SCANS, contracted,
 from graphir.runtime.targets.dask_.regions import (
     Arrays,
     BlockPiece,
+    ControlTask,
     Labels,
     dask_array,
     meta,
@@ -219,24 +220,6 @@ MOVES: Mapping[str, Callable[..., Any]] = {
 }
 
 
-class BlockStep(Protocol):
-    """A step that computes the Dask arrays of some symbols from the arrays of other symbols."""
-
-    @property
-    def needs(self) -> Sequence[Symbol]:
-        """The symbols that the step reads."""
-        ...
-
-    @property
-    def results(self) -> Sequence[Symbol]:
-        """The symbols that the step computes."""
-        ...
-
-    def compute(self, values: Arrays, sizes: Mapping[str, int]) -> list[Any]:
-        """Return the arrays of the results, for known sizes of dims."""
-        ...
-
-
 class Movement:
     """A movement or creation op, which dask.array executes."""
 
@@ -277,6 +260,10 @@ def _as(x: Any, dtype: DType, tf32: str) -> Any:
         return x
     function = partial(convert, source=DType.from_numpy(x.dtype), target=dtype, tf32=tf32)
     return x.map_blocks(quiet(function), dtype=dtype.storage, meta=meta(dtype.storage, x.ndim))
+
+
+BlockStep: TypeAlias = Movement | Along | BlockPiece | ControlTask
+"""A step: `compute` returns the arrays of its `results` from those of the symbols it `needs`."""
 
 
 # -- labels: axes with one label have the same chunks. A label that the result lacks is a whole

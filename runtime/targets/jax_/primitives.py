@@ -18,7 +18,7 @@ from graphir import DType, Graph, Symbol
 from graphir.conversions import Step
 from graphir.ops.dims import evaluate
 from graphir.runtime.optional import optional
-from graphir.runtime.targets.emission import EngineConversions
+from graphir.runtime.targets.emission import EngineConversions, op_names
 from graphir.semantics.kernels import KERNELS
 
 JaxArray: TypeAlias = Any
@@ -147,12 +147,8 @@ def _places(x: JaxArray, indices: JaxArray, axis: int) -> Any:
     return jnp.where(wide < 0, wide + np.asarray(x.shape[axis], wide.dtype), wide)
 
 
-def _gather(x: JaxArray, indices: JaxArray, axis: int) -> Any:
-    return jnp_().take(x, _places(x, indices, axis), axis=axis, mode="clip")
-
-
-def _take_along(x: JaxArray, indices: JaxArray, axis: int) -> Any:
-    return jnp_().take_along_axis(x, _places(x, indices, axis), axis=axis, mode="clip")
+def _pick(function: Callable[..., Any], x: JaxArray, indices: JaxArray, axis: int) -> Any:
+    return function(x, _places(x, indices, axis), axis=axis, mode="clip")
 
 
 def _scatter(x: JaxArray, updates: JaxArray, indices: JaxArray, axis: int) -> Any:
@@ -218,8 +214,6 @@ def table() -> Mapping[str, Callable[..., Any]]:
         "erf": special.erf,
         "sigmoid": special.expit,
         "gelu": lambda x, approximate: x * 0.5 * special.erfc(x * -math.sqrt(0.5)),
-        "real": jnp.real,
-        "imag": jnp.imag,
         "as_complex": _as_complex,
         "sum": lambda x, axis, keepdims: jnp.sum(x, axis, x.dtype, keepdims=keepdims),
         "prod": lambda x, axis, keepdims: jnp.prod(x, axis, x.dtype, keepdims=keepdims),
@@ -231,8 +225,6 @@ def table() -> Mapping[str, Callable[..., Any]]:
         "argsort": lambda x, axis, descending, stable: jnp.argsort(x, axis=axis, stable=True),
         "searchsorted": lambda x, values, side: jnp.searchsorted(x, values, side=side),
         "matmul": partial(jnp.matmul, precision=lax.Precision.HIGHEST),
-        "reshape": jnp.reshape,
-        "broadcast_to": jnp.broadcast_to,
         "rebind": _rebind,
         "permute": lambda x, dims: jnp.transpose(x, dims),
         "slice": _slice,
@@ -241,38 +233,24 @@ def table() -> Mapping[str, Callable[..., Any]]:
         "roll": lambda x, shift, axis: jnp.roll(x, shift, axis),
         "pad": _pad,
         "concat": _concat,
-        "gather": _gather,
-        "take_along": _take_along,
+        "gather": partial(_pick, jnp.take),
+        "take_along": partial(_pick, jnp.take_along_axis),
         "scatter": _scatter,
         "index_add": _index_add,
         "shape_of": lambda x: jnp.asarray(np.array(x.shape, np.int64)),
     }
 
 
-_SAME = (
-    *("add", "subtract", "multiply", "maximum", "minimum", "negative", "abs", "sign", "floor"),
-    *("ceil", "round", "sqrt", "exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos"),
-    *("tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh"),
-    *("atan2", "hypot", "cbrt", "logaddexp", "copysign", "nextafter", "logical_and", "logical_or"),
-    *("logical_xor", "logical_not", "bitwise_and", "bitwise_or", "bitwise_xor"),
-    *("bitwise_invert", "left_shift", "right_shift", "where", "max", "min", "any", "all"),
-    *("argmax", "argmin"),
-    *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "signbit"),
+_SAME = op_names(
+    "add subtract multiply maximum minimum negative abs sign floor ceil round sqrt exp expm1 log "
+    "log1p log2 log10 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh atan2 hypot cbrt "
+    "logaddexp copysign nextafter real imag where reshape broadcast_to max min any all argmax "
+    "argmin logical_and logical_or logical_xor logical_not bitwise_and bitwise_or bitwise_xor "
+    "bitwise_invert left_shift right_shift equal not_equal less less_equal greater greater_equal "
+    "signbit"
 )
-COMPOSITES = frozenset(
-    {
-        "sigmoid",
-        "softmax",
-        "logsoftmax",
-        "hypot",
-        "cbrt",
-        "logaddexp",
-        "log2",
-        "log10",
-        "copysign",
-        "roll",
-        "slice_update",
-    }
+COMPOSITES = op_names(
+    "sigmoid softmax logsoftmax hypot cbrt logaddexp log2 log10 copysign roll slice_update"
 )
 """The composite ops for which JAX has functions of its own, which are faster or more accurate."""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,9 @@ from graphir.runtime.binding import match_inputs, numpy_name, sizes_of
 from graphir.runtime.optional import optional
 from graphir.runtime.targets.emission import (
     emitter,
+    evaluate_graph,
     lacking,
     live_arrays,
-    live_symbols,
     require_no_calls,
     require_numpy_functions,
 )
@@ -52,9 +53,11 @@ def function_of(graph: Graph) -> Callable[..., Any]:
     require_no_calls("JAX", graph, "jax")
     require_numpy_functions("JAX", graph)
     graph = decompose(graph, COMPOSITES)
-    symbols, arrays = list(live_symbols(graph)), list(live_arrays(graph))
+    arrays = list(live_arrays(graph))
     for symbol in arrays:
-        _check(symbol)
+        if symbol.dtype in _LACKING:
+            why = f"has no arrays of {symbol.dtype}"
+            raise lacking("JAX", symbol, why, "cast to float8_e4m3fn or float32")
         if symbol.op not in (ops.input, ops.cast, ops.control.part):
             emitter("JAX", table(), symbol)
 
@@ -62,18 +65,13 @@ def function_of(graph: Graph) -> Callable[..., Any]:
         values = match_inputs(graph, inputs, keywords)
         _check_x64(module, arrays)
         with module.numpy_dtype_promotion("strict"):
-            outputs = _values(graph, symbols, values)
+            triples = zip(graph.inputs, graph.input_names, values, strict=True)
+            entered = [_entered(*triple) for triple in triples]
+            outputs = _outputs(graph, sizes_of(graph, entered), entered)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     run.__name__ = run.__qualname__ = graph.name
     return run
-
-
-def _check(symbol: Symbol) -> None:
-    if symbol.dtype in _LACKING:
-        raise lacking(
-            "JAX", symbol, f"has no arrays of {symbol.dtype}", "cast to float8_e4m3fn or float32"
-        )
 
 
 _LACKING = (DType.float6_e2m3fn, DType.float6_e3m2fn)
@@ -93,27 +91,6 @@ def _check_x64(module: Any, symbols: Sequence[Symbol]) -> None:
             )
 
 
-def _values(graph: Graph, symbols: Iterable[Symbol], inputs: Sequence[Any]) -> Sequence[Any]:
-    arrays = [
-        _entered(*triple) for triple in zip(graph.inputs, graph.input_names, inputs, strict=True)
-    ]
-    return _outputs(graph, symbols, arrays, sizes_of(graph, arrays))
-
-
-def _outputs(
-    graph: Graph, symbols: Iterable[Symbol], arrays: Sequence[Any], sizes: Mapping[str, int]
-) -> Sequence[Any]:
-    """Return the outputs of a graph, the main one or one of control flow, for some inputs.
-
-    `symbols` are the live symbols.
-    """
-    values: dict[Symbol, Any] = dict(zip(graph.inputs, arrays, strict=True))
-    for symbol in symbols:
-        if symbol.op is not ops.input:
-            values[symbol] = _value(symbol, [values[arg] for arg in symbol.args], sizes)
-    return [values[symbol] for symbol in graph.outputs]
-
-
 def _entered(symbol: Symbol, name: str, value: Any) -> Any:
     """Return an input as a JAX array, after checks of its dtype and rank."""
     array = jnp_().asarray(value)
@@ -130,10 +107,20 @@ def _entered(symbol: Symbol, name: str, value: Any) -> Any:
     return array
 
 
-def _value(symbol: Symbol, values: Sequence[Any], sizes: Mapping[str, int]) -> Any:
+def _outputs(graph: Graph, sizes: Mapping[str, int], arrays: Sequence[Any]) -> Sequence[Any]:
+    """Return the outputs of a graph, the main one or one of control flow, for some inputs."""
+    values = dict(zip(graph.inputs, arrays, strict=True))
+    return evaluate_graph(graph, values, partial(_value, sizes))
+
+
+def _value(sizes: Mapping[str, int], symbol: Symbol, values: Sequence[Any]) -> Any:
     op, tf32 = symbol.op, symbol.graph.tf32
     if op.kind == "control":
-        return _control_value(symbol, values, sizes)
+
+        def run(graph: Graph, arrays: Sequence[Any]) -> Sequence[Any]:
+            return _outputs(graph, {**sizes, **sizes_of(graph, arrays)}, arrays)
+
+        return CONTROL[op.name](JaxControl(symbol, sizes, run), values)
     if op is ops.cast:
         return cast_values(values[0], symbol.args[0].dtype, symbol.dtype, tf32)
     settings = settings_of(op, symbol.dtype, symbol.attrs, sizes, tf32)
@@ -144,14 +131,3 @@ def _value(symbol: Symbol, values: Sequence[Any], sizes: Mapping[str, int]) -> A
     if result.dtype == symbol.dtype.storage:
         return result
     return cast_values(result, DType.from_numpy(result.dtype), symbol.dtype, tf32)
-
-
-def _control_value(symbol: Symbol, values: Sequence[Any], sizes: Mapping[str, int]) -> Any:
-    """Return the results of control flow, a tuple of arrays, or one part of such a tuple."""
-    if symbol.op is ops.control.part:
-        return values[0][symbol.attrs["index"]]
-
-    def run(graph: Graph, arrays: Sequence[Any]) -> Sequence[Any]:
-        return _outputs(graph, live_symbols(graph), arrays, {**sizes, **sizes_of(graph, arrays)})
-
-    return CONTROL[symbol.op.name](JaxControl(symbol, sizes, run), values)

@@ -1,4 +1,4 @@
-"""Control flow in ONNX: If, Loop and Scan, whose subgraphs use values from outside by their names.
+"""Control flow in ONNX: If and Loop, whose subgraphs use values from outside by their names.
 
 Values of dtypes for which onnxruntime has no subgraphs enter and leave them as wider dtypes.
 """
@@ -156,42 +156,19 @@ class _Rows(NamedTuple):
 
 
 def _scan(node: ControlNode, args: Sequence[OnnxValue]) -> Values:
-    """Return the results of a Scan, or of a Loop where the length may be 0.
-
-    onnxruntime has no Scan of length 0, and ONNX none without a scanned operand.
-    """
+    """Return the results of a Loop, which unlike Scan may run no turn and may scan nothing."""
     attrs, operands = node.symbol.attrs, node.symbol.args
     start, end = attrs["carries"], attrs["carries"] + attrs["scanned"]
     length = operands[start].shape[0] if attrs["scanned"] else attrs["length"]
     rows = _Rows(node, args[:start], args[start:end], args[end:], length)
     if length == 0:
         return [*rows.carries, *(_empty(node.body, type_) for type_ in rows.stacked_types)]
-    return _loop_of(rows) if not rows.scanned or not isinstance(length, int) else _scan_of(rows)
+    return _loop_of(rows)
 
 
 def _empty(body: OnnxBody, type_: TensorType) -> OnnxValue:
     dtype = onnx_dtype(type_.dtype)
     return body.op("Expand", [body.number(0, dtype), body.shape(type_.shape)], dtype)
-
-
-def _scan_of(rows: _Rows) -> Values:
-    node, reverse, count = rows.node, rows.node.symbol.attrs["reverse"], len(rows.scanned)
-    start = len(rows.carries)
-    scanned = [_row(x.type) for x in node.symbol.args[start : start + count]]
-    results = [*rows.carry_types, *map(_row, rows.stacked_types)]
-    return node.results(
-        "Scan",
-        _passing([*rows.carries, *rows.scanned]),
-        node.types,
-        body=node.subgraph("body", [*rows.carry_types, *scanned], results, rows.step),
-        num_scan_inputs=count,
-        scan_input_directions=[int(reverse)] * count,
-        scan_output_directions=[int(reverse)] * len(rows.stacked_types),
-    )
-
-
-def _row(type_: TensorType) -> TensorType:
-    return TensorType(type_.dtype, type_.shape[1:])
 
 
 def _loop_of(rows: _Rows) -> Values:

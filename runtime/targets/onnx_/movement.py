@@ -38,10 +38,6 @@ def turned(body: OnnxBody, x: OnnxValue, order: Sequence[int]) -> OnnxValue:
     return x if [*order] == sorted(order) else body.op("Transpose", [x], x.dtype, perm=order)
 
 
-def _permute(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
-    return turned(body, args[0], symbol.attrs["dims"])
-
-
 def _along(kind: str) -> Row:
     """Return the function that adds an op whose axis is an operand."""
 
@@ -61,10 +57,6 @@ def _sliced(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxVa
     parts = [body.shape(attrs["start"]), body.shape(attrs["stop"])]
     axes, step = body.ints(range(symbol.rank)), body.shape(attrs["step"])
     return body.op("Slice", [x, *parts, axes, step], x.dtype) if symbol.rank else x
-
-
-def _flipped(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
-    return reversed_along(body, args[0], symbol.attrs["axis"])
 
 
 def reversed_along(body: OnnxBody, x: OnnxValue, axes: Sequence[int]) -> OnnxValue:
@@ -104,10 +96,6 @@ def _padded(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxVa
 def _tiled(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
     repeats = body.shape(symbol.attrs["repeats"])
     return body.op("Tile", [args[0], repeats], args[0].dtype) if symbol.rank else args[0]
-
-
-def _concat(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
-    return body.op("Concat", args, args[0].dtype, axis=symbol.attrs["axis"])
 
 
 def _indexed(kind: str) -> Row:
@@ -196,22 +184,20 @@ def _eye(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue
     return cast_values(rows.equal(columns), DType.bool, symbol.dtype, symbol.graph.tf32)
 
 
-def _shape_of(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
-    return body.op("Shape", args, DType.int64)
-
-
 MOVES: Mapping[str, Row] = {
     "reshape": reshape,
     "broadcast_to": _expand,
-    "permute": _permute,
+    "permute": lambda body, symbol, args: turned(body, args[0], symbol.attrs["dims"]),
     "squeeze": _along("Squeeze"),
     "unsqueeze": _along("Unsqueeze"),
     "slice": _sliced,
-    "flip": _flipped,
+    "flip": lambda body, symbol, args: reversed_along(body, args[0], symbol.attrs["axis"]),
     "roll": _rolled,
     "pad": _padded,
     "tile": _tiled,
-    "concat": _concat,
+    "concat": lambda body, symbol, args: body.op(
+        "Concat", args, args[0].dtype, axis=symbol.attrs["axis"]
+    ),
     "gather": _indexed("Gather"),
     "take_along": _indexed("GatherElements"),
     "scatter": _indexed("ScatterElements"),
@@ -220,5 +206,5 @@ MOVES: Mapping[str, Row] = {
     "full": _full,
     "range": _range_of,
     "eye": _eye,
-    "shape_of": _shape_of,
+    "shape_of": lambda body, symbol, args: body.op("Shape", args, DType.int64),
 }

@@ -6,24 +6,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from graphir import DType, Graph, Origin, Symbol, ops
 from graphir.escape import printable
-from graphir.location import CAST
 from graphir.passes import decompose
 from graphir.passes.analysis.casts.conversion import cast_conversion
-from graphir.passes.pipeline import lower_to_ops
+from graphir.passes.rewriter import origins_of
 from graphir.runtime.targets.emission import (
     dtypes_of,
     emitter,
+    evaluate_graph,
     lacking,
     live_arrays,
-    live_symbols,
-    require_no_calls,
-    require_numpy_functions,
+    lowered_for,
     specialized,
 )
 from graphir.runtime.targets.onnx_.body import OPSET, OnnxBody, onnx_dtype
@@ -47,9 +45,7 @@ def onnx(graph: Graph, sizes: Mapping[str, int] | None = None) -> Any:
     negative power, fail at run time as a Gather out of range. Raises ImportError without onnx, and
     TargetError for complex arithmetic, for dtypes that ONNX lacks, and if nothing binds a dim.
     """
-    lowered_graph = lower_to_ops(graph)
-    require_no_calls("ONNX", lowered_graph, "onnx")
-    require_numpy_functions("ONNX", lowered_graph)
+    lowered_graph = lowered_for("ONNX", graph, "onnx")
     return model(specialized("ONNX", lowered_graph, sizes) if sizes else lowered_graph)
 
 
@@ -60,7 +56,7 @@ def model(graph: Graph) -> Any:
     graph = decompose(graph, COMPOSITES)
     body = OnnxBody(graph)
     values = {symbol: _entered(body, symbol) for symbol in graph.inputs}
-    _add_nodes(body, graph, values)
+    evaluate_graph(graph, values, partial(_value, body))
     return _assembled(body, values)
 
 
@@ -98,37 +94,26 @@ def _entered(body: OnnxBody, symbol: Symbol) -> OnnxValue:
     return value
 
 
-def _add_nodes(body: OnnxBody, graph: Graph, values: dict[Symbol, OnnxValue]) -> None:
-    """Add the nodes of a graph; `values`, which has its inputs, gets the value of each symbol."""
-    parts: dict[Symbol, list[OnnxValue]] = {}
-    for symbol in live_symbols(graph):
-        if symbol.op is ops.input:
-            continue
-        if symbol.op is ops.control.part:
-            values[symbol] = parts[symbol.args[0]][symbol.attrs["index"]]
-            continue
-        _tell(body, symbol)
-        args = [values[arg] for arg in symbol.args]
-        if symbol.op.kind == "control":
-            node = ControlNode(body, symbol, partial(_outputs, body))
-            parts[symbol] = CONTROL[symbol.op.name](node, args)
-        else:
-            values[symbol] = _value(body, symbol, args)
-
-
-def _outputs(body: OnnxBody, graph: Graph, arguments: Sequence[OnnxValue]) -> list[OnnxValue]:
+def _nested_outputs(
+    body: OnnxBody, graph: Graph, arguments: Sequence[OnnxValue]
+) -> list[OnnxValue]:
     """Add the nodes of a graph of control flow, and return its outputs.
 
     The next nodes have the metadata of the op of control flow.
     """
     outside = body.prefix, body.metadata, body.doc
-    values: dict[Symbol, OnnxValue] = dict(zip(graph.inputs, arguments, strict=True))
-    _add_nodes(body, graph, values)
+    values = dict(zip(graph.inputs, arguments, strict=True))
+    outputs = evaluate_graph(graph, values, partial(_value, body))
     body.prefix, body.metadata, body.doc = outside
-    return [values[output] for output in graph.outputs]
+    return outputs
 
 
-def _value(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxValue:
+def _value(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> Any:
+    """Add the nodes of a symbol, and return its value, or the parts of one of control flow."""
+    _tell(body, symbol)
+    if symbol.op.kind == "control":
+        node = ControlNode(body, symbol, partial(_nested_outputs, body))
+        return CONTROL[symbol.op.name](node, args)
     result = emitter("ONNX", ONNX, symbol)(body, symbol, args)
     if result.dtype is not onnx_dtype(symbol.dtype):  # places and sizes, which ONNX gives as int64
         return cast_values(result, result.dtype, symbol.dtype, symbol.graph.tf32)
@@ -138,13 +123,13 @@ def _value(body: OnnxBody, symbol: Symbol, args: Sequence[OnnxValue]) -> OnnxVal
 # -- the model
 
 
-def _assembled(body: OnnxBody, values: Mapping[Symbol, OnnxValue]) -> Any:
+def _assembled(body: OnnxBody, values: Mapping[Symbol, Any]) -> Any:
     graph, helper = body.graph, body.helper
     body.prefix, body.metadata, body.doc = "output", {}, ""
     outputs = _name_outputs(body, [values[symbol] for symbol in graph.outputs])
     inputs = [body.described(body.inputs[x].name, x.type) for x in graph.inputs]
     results = [body.described(name, x.type) for name, x in zip(outputs, graph.outputs, strict=True)]
-    symbols_by_name = {values[x].name: x for x in live_symbols(graph) if x in values}
+    symbols_by_name = {x.name: symbol for symbol, x in values.items() if isinstance(x, OnnxValue)}
     value_infos = [
         body.described(name, symbol.type)
         for name, symbol in symbols_by_name.items()
@@ -205,18 +190,11 @@ def _tell(body: OnnxBody, symbol: Symbol) -> None:
     body.prefix = f"{layer}{symbol.op.name}_{symbol.index}"
     body.metadata = {"graphir.location": str(symbol.location)}
     lines: list[str] = []
-    for number, use in enumerate(_uses(symbol), 1):
+    for number, use in enumerate(map(_use, origins_of(symbol)), 1):
         suffix = f".{number}" if number > 1 else ""
         body.metadata |= {f"graphir.{name}{suffix}": text for name, text in use.items()}
         lines.append(f"{use['reason']} at {use['location']}, {use['rule']}: {use['path']}")
     body.doc = "\n".join(lines)
-
-
-def _uses(symbol: Symbol) -> Iterator[dict[str, str]]:
-    """Yield the metadata of the uses that a cast serves."""
-    if symbol.op is ops.cast and not symbol.origins:
-        yield _use(Origin("x", "cast", symbol.location, CAST, symbol.args[0].dtype, symbol.dtype))
-    yield from map(_use, symbol.origins)
 
 
 def _use(origin: Origin) -> dict[str, str]:

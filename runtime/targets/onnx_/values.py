@@ -68,7 +68,7 @@ class OnnxValue(NDArrayOperatorsMixin):
         """
         dtype = next(branch.dtype for branch in (x, y) if isinstance(branch, OnnxValue))
         bits_dtype = _BITS.get(dtype, dtype)
-        args = [self]
+        args: list[OnnxValue] = [self]
         for branch in (x, y):
             if not isinstance(branch, OnnxValue):
                 bits = _pattern(branch, dtype) if dtype in _BITS else branch

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import import_module
@@ -30,18 +29,11 @@ class Excerpt(NamedTuple):
     names: frozenset[str]
 
 
-class Module(NamedTuple):
-    """The source of a module, and its top-level statements."""
-
-    source: str
-    statements: list[ast.stmt]
-
-
 def excerpt(names: Iterable[str]) -> tuple[dict[str, set[str]], list[str]]:
     """Return the imports and the definitions that some names need, directly and indirectly.
 
     Imports are sets of names by module, with the import of a whole module under "". Definitions are
-    in the order of SOURCES and of their lines, as they are written but without annotations.
+    in the order of SOURCES and of their lines, without annotations and comments.
     """
     pieces, imports = _definitions()
     excerpts: dict[str, Excerpt] = {}
@@ -62,22 +54,41 @@ def _definitions() -> tuple[dict[str, Excerpt], dict[str, tuple[str, str]]]:
     pieces: dict[str, Excerpt] = {}
     imports: dict[str, tuple[str, str]] = {}
     for position, name in enumerate(SOURCES):
-        module = read(name)
-        for statement in module.statements:
+        for statement in read(name):
             imports |= _imported(statement)
             if names := tuple(names_defined(statement)):
                 place = (position, statement.lineno)
-                piece = Excerpt(place, bare(module.source, statement), _referred(statement))
+                piece = Excerpt(place, ast.unparse(statement), _referred(statement))
                 pieces |= dict.fromkeys(names, piece)
     return pieces, imports
 
 
-def read(module: str) -> Module:
-    """Return the source of a module."""
+def read(module: str) -> list[ast.stmt]:
+    """Return the top-level statements of a module, bare; those of type aliases as they are."""
     file = import_module(module).__file__
     assert file is not None  # a source module has a file
-    source = Path(file).read_text(encoding="utf-8")
-    return Module(source, ast.parse(source).body)
+    statements = ast.parse(Path(file).read_text(encoding="utf-8")).body
+    return [x if isinstance(x, ast.AnnAssign) else _Bare().visit(x) for x in statements]
+
+
+class _Bare(ast.NodeTransformer):
+    """Removes annotations, and the casts of typing around values."""
+
+    def visit_arg(self, node: ast.arg) -> ast.arg:
+        return ast.arg(node.arg)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        assert node.value is not None  # no module of the excerpts only declares a name
+        return ast.copy_location(ast.Assign([node.target], self.visit(node.value)), node)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.returns = None
+        return self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        is_cast = isinstance(node.func, ast.Name) and node.func.id == "cast"
+        return node.args[1] if is_cast else node
 
 
 def _imported(statement: ast.stmt) -> dict[str, tuple[str, str]]:
@@ -107,74 +118,12 @@ def names_defined(statement: ast.stmt) -> Iterator[str]:
 def _referred(statement: ast.stmt) -> frozenset[str]:
     """Return the free names of a definition: names it reads at run time and does not assign."""
     loads, own = set[str](), set[str]()
-    cuts = list(_cuts(statement))
     for node in ast.walk(statement):
         if isinstance(node, ast.arg):
             own.add(node.arg)
-        elif isinstance(node, ast.Name) and not _inside(node, cuts):
+        elif isinstance(node, ast.Name):
             (loads if isinstance(node.ctx, ast.Load) else own).add(node.id)
     return frozenset(loads - own)
-
-
-# -- text without annotations
-
-Span = tuple[tuple[int, int], tuple[int, int]]
-"""The start and the end of a piece of text, each as line and column in ast's counting."""
-
-
-def bare(source: str, statement: ast.stmt) -> str:
-    """Return the source text of a definition without annotations and comments for type checkers."""
-    first = min([statement.lineno, *(x.lineno for x in getattr(statement, "decorator_list", ()))])
-    lines = [line.encode() for line in source.splitlines(keepends=True)]
-    for (row, column), (last_row, last_column) in sorted(_cuts(statement), reverse=True):
-        lines[row - 1 : last_row] = [
-            lines[row - 1][:column] + lines[last_row - 1][last_column:],
-            *[b""] * (last_row - row),
-        ]
-    text = re.sub(r" *# pyright:.*", "", b"".join(lines[first - 1 : statement.end_lineno]).decode())
-    return re.sub(r"\(\n +([^()\n]*)\n\):", r"(\1):", text).rstrip()
-
-
-def _cuts(statement: ast.stmt) -> Iterator[Span]:
-    """Yield the spans to delete: annotations, and typing casts around values."""
-    for node in ast.walk(statement):
-        if isinstance(node, ast.arg) and node.annotation:
-            start = (node.lineno, node.col_offset + len(node.arg.encode()))
-            yield start, _end(node.annotation)
-        elif isinstance(node, ast.AnnAssign):
-            yield _end(node.target), _end(node.annotation)
-        elif isinstance(node, ast.arguments):
-            yield from _spaces(node)
-        elif isinstance(node, ast.FunctionDef) and node.returns:
-            yield (node.returns.lineno, node.returns.col_offset - len(" -> ")), _end(node.returns)
-        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "cast":
-            yield _start(node), _start(node.args[1])
-            yield _end(node.args[1]), _end(node)
-
-
-def _spaces(arguments: ast.arguments) -> Iterator[Span]:
-    """Yield the spaces around the = of defaults; the style has these only beside annotations."""
-    last = [*arguments.posonlyargs, *arguments.args][-len(arguments.defaults) or None :]
-    keyword_only = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-    for parameter, default in [*zip(last, arguments.defaults, strict=False), *keyword_only]:
-        if parameter.annotation and default:
-            row, column = _end(parameter.annotation)
-            yield (row, column), (row, column + 1)
-            row, column = _start(default)
-            yield (row, column - 1), (row, column)
-
-
-def _start(node: ast.expr) -> tuple[int, int]:
-    return node.lineno, node.col_offset
-
-
-def _end(node: ast.expr) -> tuple[int, int]:
-    assert node.end_lineno is not None and node.end_col_offset is not None  # ast.parse sets both
-    return node.end_lineno, node.end_col_offset
-
-
-def _inside(node: ast.expr, spans: Iterable[Span]) -> bool:
-    return any(start <= _start(node) and _end(node) <= end for start, end in spans)
 
 
 def defined() -> frozenset[str]:

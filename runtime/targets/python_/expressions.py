@@ -27,6 +27,7 @@ from graphir.conversions import (
 from graphir.ops.dims import Dim, Size
 from graphir.promotion.scalars import scalar
 from graphir.runtime.binding import numpy_name
+from graphir.runtime.targets.emission import op_names
 
 _MAX_WRITTEN = 64
 """The most elements of a constant that is written number by number; larger ones are bytes."""
@@ -201,16 +202,18 @@ def _helper(name: str, *attrs: str) -> Row:
     return text
 
 
-def _extreme(name: str) -> Row:
-    """Return the row of a maximum or minimum; for floats the helper orders the signs of zero."""
+def _over_axes(helper: str, name: str, function: str) -> Row:
+    """Return the row of a helper that applies a function of NumPy over axes, and names the op."""
+    return lambda line: (
+        f"{line.use(helper)}({word(name)}, np.{function}, {line[0]}, {line['axis']}, "
+        f"{line['keepdims']})"
+    )
 
-    def text(line: Line) -> str:
-        return (
-            f"{line.use('_extreme')}({word(name)}, np.{name}imum, {line[0]}, {line['axis']}, "
-            f"{line['keepdims']})"
-        )
 
-    return text
+def _located(name: str) -> Row:
+    """Return the row of an argmax or argmin."""
+    row = _over_axes("_locate", name, name)
+    return lambda line: _positions(line, row(line))
 
 
 def _reduced(function: str) -> Row:
@@ -228,14 +231,6 @@ def _of(line: Line) -> DType:
     return line.symbol.args[0].dtype
 
 
-def _located(name: str) -> Row:
-    return lambda line: _positions(
-        line,
-        f"{line.use('_locate')}({word(name)}, np.{name}, {line[0]}, {line['axis']}, "
-        f"{line['keepdims']})",
-    )
-
-
 def _positions(line: Line, text: str) -> str:
     """Return the expression that casts int64 indices to the dtype of the result."""
     return cast_expression(text, DType.int64, line.symbol.dtype, "even", line.uses)
@@ -251,16 +246,8 @@ def _whole(function: str) -> Row:
     return lambda line: f"{line.use('_call_whole')}({function}, {line[0]}, {line[1]})"
 
 
-def _movement_row(template: str) -> Row:
-    """Return the row of a copied view: strided operands may change the bits of functions."""
-
-    def text(line: Line) -> str:
-        return f"{template.format(x=line[0], **_attrs(line))}.copy()"
-
-    return text
-
-
 def _plain(template: str) -> Row:
+    """Return the row of a template; views are copied, as strides may change bits of functions."""
     return lambda line: template.format(x=line[0], all=", ".join(line.args), **_attrs(line))
 
 
@@ -286,17 +273,9 @@ def _value(line: Line) -> str:
     return constant(scalar(symbol.attrs["value"], symbol.dtype, symbol.graph.tf32), symbol.dtype)
 
 
-def _full(line: Line) -> str:
-    return f"np.full({line['shape']}, {_value(line)}, {line.dtype})"
-
-
 def _pad(line: Line) -> str:
     value = f"np.asarray({_value(line)})"
     return f"{line.use('pad')}({line[0]}, padding={line['padding']}, value={value})"
-
-
-def _constant(line: Line) -> str:
-    return constant(line.symbol.attrs["value"], line.symbol.dtype)
 
 
 def _range(line: Line) -> str:
@@ -322,89 +301,60 @@ def _range(line: Line) -> str:
     return cast_expression(text, wide, dtype, symbol.graph.tf32, line.uses)
 
 
-def _eye(line: Line) -> str:
-    eye_text = f"np.eye({line['rows']}, {line['columns']}, {line['offset']}, dtype=np.bool_)"
-    return cast_expression(eye_text, DType.bool, line.symbol.dtype, "even", line.uses)
-
-
 def _cast(line: Line) -> str:
     symbol = line.symbol
     return cast_expression(line[0], _of(line), symbol.dtype, symbol.graph.tf32, line.uses)
 
 
-_SAME = (
-    "sqrt",
-    "cbrt",
-    "exp",
-    "expm1",
-    "log",
-    "log1p",
-    "log2",
-    "log10",
-    "sin",
-    "cos",
-    "tan",
-    "sinh",
+_INFIX = {
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+    "divide": "/",
+    "floor_divide": "//",
+    "remainder": "%",
+    "equal": "==",
+    "not_equal": "!=",
+    "less": "<",
+    "less_equal": "<=",
+    "greater": ">",
+    "greater_equal": ">=",
+    "bitwise_and": "&",
+    "bitwise_or": "|",
+    "bitwise_xor": "^",
+}
+_SAME = op_names(
+    "fmod maximum minimum negative abs square reciprocal sqrt cbrt exp expm1 log log1p log2 log10 "
+    "sin cos tan sinh cosh tanh copysign nextafter signbit logical_and logical_or logical_xor "
+    "logical_not left_shift right_shift where matmul"
 )
 _INVERSE = ("asin", "acos", "atan", "asinh", "acosh", "atanh")
 
 PYTHON: Mapping[str, Row] = {
+    **{name: _infix(sign, f"np.{name}") for name, sign in _INFIX.items()},
+    **{name: _call(f"np.{name}") for name in _SAME},
+    **{name: _call(f"np.arc{name[1:]}") for name in _INVERSE},
     # -- arithmetic
-    "add": _infix("+", "np.add"),
-    "subtract": _infix("-", "np.subtract"),
-    "multiply": _infix("*", "np.multiply"),
-    "divide": _infix("/", "np.divide"),
-    "floor_divide": _infix("//", "np.floor_divide"),
-    "remainder": _infix("%", "np.remainder"),
-    "fmod": _call("np.fmod"),
     "pow": _helper("_pow"),
-    "maximum": _call("np.maximum"),
-    "minimum": _call("np.minimum"),
-    "negative": _call("np.negative"),
     "positive": _plain("{x}.copy()"),
-    "abs": _call("np.abs"),
     "sign": lambda line: f"{line[0]}.copy()" if _of(line) is DType.bool else f"np.sign({line[0]})",
-    "square": _call("np.square"),
-    "reciprocal": _call("np.reciprocal"),
     # -- rounding
     "floor": _rounding_row("np.floor"),
     "ceil": _rounding_row("np.ceil"),
     "trunc": _rounding_row("np.trunc"),
     "round": _rounding_row("np.rint"),
     # -- functions of floats
-    **{name: _call(f"np.{name}") for name in (*_SAME, "cosh", "tanh")},
-    **{name: _call(f"np.arc{name[1:]}") for name in _INVERSE},
     "erf": _helper("erf"),
     "gelu": lambda line: f"{line.use('gelu')}({line[0]})",
     "atan2": _whole("np.arctan2"),
     "hypot": _whole("np.hypot"),
     "logaddexp": _whole("np.logaddexp"),
-    "copysign": _call("np.copysign"),
-    "nextafter": _call("np.nextafter"),
-    # -- predicates, comparison, logic
+    # -- predicates, bits
     "is_nan": _call("np.isnan"),
     "is_inf": _call("np.isinf"),
     "is_finite": _call("np.isfinite"),
-    "signbit": _call("np.signbit"),
-    "equal": _infix("==", "np.equal"),
-    "not_equal": _infix("!=", "np.not_equal"),
-    "less": _infix("<", "np.less"),
-    "less_equal": _infix("<=", "np.less_equal"),
-    "greater": _infix(">", "np.greater"),
-    "greater_equal": _infix(">=", "np.greater_equal"),
-    "logical_and": _call("np.logical_and"),
-    "logical_or": _call("np.logical_or"),
-    "logical_xor": _call("np.logical_xor"),
-    "logical_not": _call("np.logical_not"),
-    # -- bits
-    "bitwise_and": _infix("&", "np.bitwise_and"),
-    "bitwise_or": _infix("|", "np.bitwise_or"),
-    "bitwise_xor": _infix("^", "np.bitwise_xor"),
     "bitwise_invert": _call("np.invert"),
-    "left_shift": _call("np.left_shift"),
-    "right_shift": _call("np.right_shift"),
     # -- selection, conversion, complex numbers
-    "where": _call("np.where"),
     "cast": _cast,
     "real": _plain("{x}.real.copy()"),
     "imag": _plain("{x}.imag.copy()"),
@@ -416,8 +366,8 @@ PYTHON: Mapping[str, Row] = {
         "numpy_sum", "axis", "keepdims", "selection", "layout", "buffered", "initial"
     ),
     "prod": _reduced("np.multiply"),
-    "max": _extreme("max"),
-    "min": _extreme("min"),
+    "max": _over_axes("_extreme", "max", "maximum"),
+    "min": _over_axes("_extreme", "min", "minimum"),
     "mean": _helper("mean", "axis", "keepdims"),
     "var": _helper("var", "axis", "keepdims", "correction"),
     "any": _reduced("np.logical_or"),
@@ -429,20 +379,18 @@ PYTHON: Mapping[str, Row] = {
     "sort": _helper("sort_along", "axis", "descending"),
     "argsort": lambda line: _positions(line, _helper("sort_places", "axis", "descending")(line)),
     "searchsorted": lambda line: _positions(line, _helper("_searchsorted", "side")(line)),
-    # -- contractions
-    "matmul": _call("np.matmul"),
     # -- movement
     "reshape": _plain("{x}.reshape({shape})"),
-    "broadcast_to": _movement_row("np.broadcast_to({x}, {shape})"),
+    "broadcast_to": _plain("np.broadcast_to({x}, {shape}).copy()"),
     "rebind": _helper("rebind", "shape"),
-    "transpose": _movement_row("np.swapaxes({x}, {axis1}, {axis2})"),
-    "permute": _movement_row("{x}.transpose({dims})"),
+    "transpose": _plain("np.swapaxes({x}, {axis1}, {axis2}).copy()"),
+    "permute": _plain("{x}.transpose({dims}).copy()"),
     "squeeze": _plain("np.squeeze({x}, {axis})"),
     "unsqueeze": _plain("np.expand_dims({x}, {axis})"),
     "slice": _slice,
     "item": _plain("np.asarray({x}[{index}])"),
     "slice_update": _helper("slice_update", "start", "stop", "step"),
-    "flip": _movement_row("np.flip({x}, {axis})"),
+    "flip": _plain("np.flip({x}, {axis}).copy()"),
     "roll": _plain("np.roll({x}, {shift}, {axis})"),
     "pad": _pad,
     "tile": _plain("np.tile({x}, {repeats})"),
@@ -455,10 +403,13 @@ PYTHON: Mapping[str, Row] = {
     "index_update": _helper("index_update", "axis"),
     "index_add": _helper("index_add", "axis"),
     # -- creation
-    "constant": _constant,
-    "full": _full,
+    "constant": lambda line: constant(line.symbol.attrs["value"], line.symbol.dtype),
+    "full": lambda line: f"np.full({line['shape']}, {_value(line)}, {line.dtype})",
     "range": _range,
-    "eye": _eye,
+    "eye": lambda line: cast_expression(
+        f"np.eye({line['rows']}, {line['columns']}, {line['offset']}, dtype=np.bool_)",
+        *(DType.bool, line.symbol.dtype, "even", line.uses),
+    ),
     "shape_of": lambda line: _positions(line, f"np.array({line[0]}.shape, dtype=np.int64)"),
 }
 """Each row maps a Line to an expression; helpers are excerpts of graphir's own source."""

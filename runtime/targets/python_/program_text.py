@@ -19,7 +19,6 @@ from graphir import DType, Graph, Symbol, ops
 from graphir.location import Location
 from graphir.ops.dims import Dim, Size
 from graphir.passes import decompose
-from graphir.passes.pipeline import lower_to_ops
 from graphir.runtime.binding import numpy_name
 from graphir.runtime.targets.emission import (
     Names,
@@ -27,8 +26,7 @@ from graphir.runtime.targets.emission import (
     emitter,
     lacking,
     live_symbols,
-    require_no_calls,
-    require_numpy_functions,
+    lowered_for,
     unbound,
 )
 from graphir.runtime.targets.python_.excerpts import defined, excerpt
@@ -195,10 +193,7 @@ def python(graph: Graph) -> str:
     of that use. The source imports numpy, and ml_dtypes for dtypes of that package; it contains a
     copy of all other code that it needs. Raises TargetError if nothing binds a dim.
     """
-    lowered_graph = lower_to_ops(graph)
-    require_no_calls("Python", lowered_graph)
-    require_numpy_functions("Python", lowered_graph)
-    return _Writer(decompose(lowered_graph, COMPOSITES)).source()
+    return _Writer(decompose(lowered_for("Python", graph), COMPOSITES)).source()
 
 
 class _Writer:

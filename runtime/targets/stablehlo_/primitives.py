@@ -1,5 +1,9 @@
 """StableHLO's form of each primitive op, as functions of values with the kernels' parameters."""
 
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+# (A lambda's operands are values, which its line need not say; operators have types of no values.)
+
 from __future__ import annotations
 
 import math
@@ -29,11 +33,6 @@ from graphir.runtime.targets.stablehlo_.values import (
 # -- numbers by their kind
 
 
-def magnitude(x: HloValue) -> HloValue:
-    """Return |x|, which is real for complex x."""
-    return x.op("abs", to=x.dtype.part)
-
-
 def real(x: HloValue) -> HloValue:
     """The real part."""
     return x.op("real", to=x.dtype.part) if x.dtype.is_complex else x
@@ -44,22 +43,12 @@ def imag(x: HloValue) -> HloValue:
     return x.op("imag", to=x.dtype.part) if x.dtype.is_complex else x.number(0, x.shape)
 
 
-def complex_of(x: HloValue, y: HloValue) -> HloValue:
-    """The number x + y*i."""
-    return x.op("complex", y, to=DType(f"complex{2 * x.dtype.bits}"))
-
-
 def signbit(x: HloValue) -> HloValue:
     """Whether the sign of a float is set, of -0.0 and NaN too."""
     return x.bitcast(DType(f"int{x.dtype.bits}")) < 0
 
 
 # -- division
-
-
-def reciprocal(x: HloValue) -> HloValue:
-    """1 / x of complex numbers; others decompose."""
-    return 1 / x
 
 
 def floor_divide(x: HloValue, y: HloValue) -> HloValue:
@@ -127,11 +116,6 @@ def shifted(name: str, x: HloValue, y: HloValue) -> HloValue:
 # -- functions
 
 
-def gelu(x: HloValue, approximate: str) -> HloValue:
-    """Return x * Phi(x), with Phi by erfc; the approximations decompose."""
-    return x * 0.5 * (x * -math.sqrt(0.5)).op("chlo.erfc")
-
-
 def compared(direction: str, x: HloValue, y: HloValue) -> HloValue:
     """Return a comparison; complex numbers compare by real and then imaginary part, as in NumPy."""
     if x.dtype.is_complex and direction[0] in "LG":
@@ -141,20 +125,15 @@ def compared(direction: str, x: HloValue, y: HloValue) -> HloValue:
     return x.compare(direction, y)
 
 
-def maximum(x: HloValue, y: HloValue) -> HloValue:
-    """Return the greater of two values, or NaN if either is NaN."""
-    return _extreme("maximum", "GE", x, y)
-
-
-def minimum(x: HloValue, y: HloValue) -> HloValue:
-    """Return the lesser of two values, or NaN if either is NaN."""
-    return _extreme("minimum", "LE", x, y)
-
-
 def _extreme(name: str, direction: str, x: HloValue, y: HloValue) -> HloValue:
+    """Return the greater or the lesser of two values, or NaN if either is NaN."""
     if x.dtype.is_complex:
         return where(compared(direction, x, y) | x.ne(x), x, y)
     return x.op(name, y)
+
+
+maximum = partial(_extreme, "maximum", "GE")
+minimum = partial(_extreme, "minimum", "LE")
 
 
 def before(x: HloValue, y: HloValue) -> HloValue:
@@ -225,22 +204,16 @@ def extreme(function: Pair, ends: Callable[[DType], Any]) -> Callable[..., HloVa
     return check_input
 
 
-def least(dtype: DType) -> Any:
-    """Return the least value of a dtype."""
-    return dtype.min if dtype.format is None else _end(dtype, -math.inf)
-
-
-def greatest(dtype: DType) -> Any:
-    """Return the greatest value of a dtype."""
-    return dtype.max if dtype.format is None else _end(dtype, math.inf)
-
-
-def _end(dtype: DType, end: float) -> Any:
+def _end(dtype: DType, sign: int) -> Any:
+    """Return the greatest value of a dtype, or the least one for the sign -1."""
+    if dtype.format is None:
+        return dtype.max if sign > 0 else dtype.min
+    end = sign * math.inf
     return complex(end, end) if dtype.is_complex else end
 
 
-greatest_of = extreme(maximum, least)
-least_of = extreme(minimum, greatest)
+greatest_of = extreme(maximum, partial(_end, sign=-1))
+least_of = extreme(minimum, partial(_end, sign=1))
 
 
 def located(name: str) -> Callable[..., HloValue]:
@@ -426,10 +399,11 @@ STABLEHLO: Mapping[str, Row] = {
     "pow": power,
     "maximum": maximum,
     "minimum": minimum,
-    "abs": magnitude,
-    "reciprocal": reciprocal,
+    "abs": lambda x: x.op("abs", to=x.dtype.part),
+    "reciprocal": partial(operator.truediv, 1),  # of complex numbers; others decompose
     # -- functions of floats
-    "gelu": gelu,
+    # with Phi by erfc; the approximations decompose
+    "gelu": lambda x, approximate: x * 0.5 * (x * -math.sqrt(0.5)).op("chlo.erfc"),
     # -- predicates, bits, selection
     "signbit": signbit,
     "left_shift": partial(shifted, "left"),
@@ -438,7 +412,7 @@ STABLEHLO: Mapping[str, Row] = {
     # -- complex numbers
     "real": real,
     "imag": imag,
-    "as_complex": complex_of,
+    "as_complex": lambda x, y: x.op("complex", y, to=DType(f"complex{2 * x.dtype.bits}")),
     # -- reductions and rows
     "sum": total,
     "prod": product,

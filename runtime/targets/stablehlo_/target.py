@@ -13,13 +13,11 @@ from numpy.typing import NDArray
 
 from graphir import DType, Graph, Symbol, ops
 from graphir.passes import decompose
-from graphir.passes.pipeline import lower_to_ops
 from graphir.runtime.targets.emission import (
     emitter,
+    evaluate_graph,
     lacking,
-    live_symbols,
-    require_no_calls,
-    require_numpy_functions,
+    lowered_for,
     specialized,
 )
 from graphir.runtime.targets.stablehlo_.control_flow import CONTROL, HloControl
@@ -46,52 +44,30 @@ def stablehlo(graph: Graph, sizes: Mapping[str, int] | None = None) -> str:
     and integers to a negative power, raise no error. Raises TargetError if an op is undefined at
     these sizes, and for a dim without a size.
     """
-    lowered_graph = lower_to_ops(graph)
-    require_no_calls("StableHLO", lowered_graph)
-    require_numpy_functions("StableHLO", lowered_graph)
-    return module_text(specialized("StableHLO", lowered_graph, sizes))
+    return module_text(specialized("StableHLO", lowered_for("StableHLO", graph), sizes))
 
 
 def module_text(graph: Graph) -> str:
     """Return the module of a graph of known sizes without lowering; all casts must be explicit."""
     graph = decompose(graph, COMPOSITES)
-    body, arguments, parameters = HloBody(), list[HloValue](), list[str]()
+    body, values, parameters = HloBody(), dict[Symbol, HloValue](), list[str]()
     for position, symbol in enumerate(graph.inputs):
-        type_ = symbol.type.with_dtypes(_passed)
-        arguments.append(HloValue(body, f"%arg{position}", type_))
-        parameters.append(f"%arg{position}: {type_text(type_)} {body.at(location_text(symbol))}")
-    return _function(graph.name, body, parameters, _outputs(body, graph, arguments))
-
-
-def _passed(dtype: DType) -> DType:
-    """Return the dtype of an input before its load conversion."""
-    return DType.from_numpy(dtype.storage) if dtype.emulated else dtype
-
-
-def _outputs(body: HloBody, graph: Graph, arguments: Sequence[HloValue]) -> list[HloValue]:
-    """Add the lines of a graph, the main one or one of control flow, and return its outputs."""
-    values: dict[Symbol, HloValue] = dict(zip(graph.inputs, arguments, strict=True))
-    parts: dict[Symbol, list[HloValue]] = {}
-    for symbol in live_symbols(graph):
-        if symbol.op is ops.input and values[symbol].dtype is symbol.dtype:
-            continue
-        if symbol.op is ops.control.part:
-            values[symbol] = parts[symbol.args[0]][symbol.attrs["index"]]
-            continue
-        body.at(location_text(symbol))
-        args = [values[arg] for arg in ((symbol,) if symbol.op is ops.input else symbol.args)]
-        if symbol.op.kind == "control":
-            control = HloControl(body, symbol, partial(_nested_outputs, body))
-            parts[symbol] = CONTROL[symbol.op.name](control, args)
-        else:
-            values[symbol] = _value(body, symbol, args)
-    return [values[output] for output in graph.outputs]
+        dtype = symbol.dtype
+        passed = DType.from_numpy(dtype.storage) if dtype.emulated else dtype
+        value = HloValue(body, f"%arg{position}", symbol.type.cast(passed))
+        location = body.at(location_text(symbol))
+        parameters.append(f"{value.name}: {type_text(value.type)} {location}")
+        # The caller may pass any float32 as a tensor_float32.
+        values[symbol] = cast_values(value, dtype, graph.tf32)
+    outputs = evaluate_graph(graph, values, partial(_value, body))
+    return _function(graph.name, body, parameters, outputs)
 
 
 def _nested_outputs(body: HloBody, graph: Graph, arguments: Sequence[HloValue]) -> list[HloValue]:
     """Add the lines of a graph of control flow; the next lines have the location of the op."""
     location = body.location
-    outputs = _outputs(body, graph, arguments)
+    values = dict(zip(graph.inputs, arguments, strict=True))
+    outputs = evaluate_graph(graph, values, partial(_value, body))
     body.location = location
     return outputs
 
@@ -110,13 +86,13 @@ def _function(
     return f"{module} {{\n  {head} {{\n{lines}\n  }} {body.location}\n{end}\n"
 
 
-def _value(body: HloBody, symbol: Symbol, args: Sequence[HloValue]) -> HloValue:
-    """Return the value of a symbol: an op's result, or an input after its load conversion.
-
-    A tensor_float32 input is rounded, as the caller may pass any float32.
-    """
+def _value(body: HloBody, symbol: Symbol, args: list[HloValue]) -> HloValue | list[HloValue]:
+    """Add the lines of a symbol, and return its value, or the parts of one of control flow."""
     op, tf32 = symbol.op, symbol.graph.tf32
-    if op in (ops.cast, ops.input):
+    body.at(location_text(symbol))
+    if op.kind == "control":
+        return CONTROL[op.name](HloControl(body, symbol, partial(_nested_outputs, body)), args)
+    if op is ops.cast:
         return cast_values(args[0], symbol.dtype, tf32)
     if op is ops.shape_of or op.kind == "creation":
         return body.constant(_numpy_constant(symbol), symbol.dtype)

@@ -70,7 +70,7 @@ def test_layers_have_casts_kinds_and_bytes() -> None:
     assert (encoder.casts, encoder.lossy) == (2, 1)
     assert dict(encoder.kinds) == {"implicit": 1, "literal": 1}
     assert dict(head.kinds) == {"autocast": 1, "explicit": 1, "implicit": 2}
-    assert (head.before, head.after) == (3 * (4 + 2 + 2 + 4), 3 * (2 + 4 + 4 + 4))
+    assert (head.bytes_before, head.bytes_after) == (3 * (4 + 2 + 2 + 4), 3 * (2 + 4 + 4 + 4))
     for name in ("text", "details", "markdown", "html"):
         text = html.unescape(REPORT_FORMATS[name](cast_report(graph())))
         assert all(word in text for word in ("encoder", "autocast", "can lose", "36 -> 42")), name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import pickle
 import subprocess
 import sys
@@ -18,7 +17,7 @@ from hypothesis import strategies as st
 from graphir import DType, ExecutionError, Graph, GraphirError, ops
 from graphir.runtime import interpret
 from graphir.runtime.targets import TargetError, python
-from graphir.runtime.targets.python_.excerpts import SOURCES, bare, names_defined, read
+from graphir.runtime.targets.python_.excerpts import SOURCES, names_defined, read
 from graphir.runtime.targets.python_.expressions import COMPOSITES, PYTHON
 from tests.runtime.targets.target_engines import drawn
 from tests.runtime.targets.target_table import rows
@@ -173,37 +172,6 @@ def test_it_reads_as_a_program_would_be_written() -> None:
     ]
 
 
-def test_what_is_copied_here_is_what_is_written_there_without_annotations() -> None:
-    """To a parser, pieces are the same as the modules' own once both have no annotations."""
-    for module in SOURCES:
-        source, found = read(module)
-        for statement in found:
-            if [*names_defined(statement)]:
-                text = bare(source, statement)
-                assert ast.dump(ast.parse(text)) == ast.dump(ast.parse(unparsed(statement))), text
-
-
-def unparsed(statement: ast.stmt) -> str:
-    """The definition as Python writes it, without annotations and the casts around values."""
-
-    class Plain(ast.NodeTransformer):
-        def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
-            return ast.Assign([node.target], self.visit(node.value), lineno=1)
-
-        def visit_arg(self, node: ast.arg) -> ast.arg:
-            return ast.arg(node.arg)
-
-        def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
-            node.returns = None
-            return self.generic_visit(node)
-
-        def visit_Call(self, node: ast.Call) -> Any:
-            self.generic_visit(node)
-            return node.args[1] if ast.unparse(node.func) == "cast" else node
-
-    return ast.unparse(ast.fix_missing_locations(Plain().visit(statement)))
-
-
 def test_what_is_given_is_checked() -> None:
     g = Graph("given")
     g.output(g.input("float32", ("n", 2), name="x") + 1)
@@ -223,6 +191,6 @@ def test_a_dim_that_nothing_binds_is_named() -> None:
 def test_no_piece_has_the_name_of_another() -> None:
     found: dict[str, str] = {}
     for module in SOURCES:
-        for statement in read(module).statements:
+        for statement in read(module):
             for name in names_defined(statement):
                 assert found.setdefault(name, module) == module, name
