@@ -91,8 +91,7 @@ class Kernels:
         self.region, self.materialized, self.now = region, materialized, now
         why = "" if region.symbols or any(map(is_reduced, region.rows)) else "no elementwise op"
         self.jobs: dict[Any, Job] = {}
-        key = structure(region, materialized)
-        self._shared: _Shared = shared.setdefault(key, _Shared(why))
+        self._shared: _Shared = shared.setdefault(structure(region, materialized), _Shared(why))
 
     @property
     def why(self) -> str:

@@ -315,7 +315,7 @@ class ModuleWriter:
             names = [value(base).view(reduction.dtype).name for base, reduction in self.sums]
             codes.append(VectorCode(text.lines, names))
         text.lines = lines
-        lines += loops_of([reduction for _, reduction in self.sums], *codes, SEVERAL)
+        lines += loops_of([reduction for _, reduction in self.sums], codes[0], codes[1], SEVERAL)
         lines.append("ret void\n}")
 
     def _segment(self, n: int, segment: Segment, before: str) -> str:

@@ -173,7 +173,9 @@ class Accumulations(PaidKernels[AccumulationKind, Any]):
         block = -(-size // (ranges * _SIDE)) * _SIDE
         words = words_of_records([LinesRecord(0, 0, length, lines, chunks)])
         shared = shared_ranges(block, min(threads, -(-size // block)) - 1)
-        return Job(self.kernels[kind], words, size, shared, [(0, 0), (1, 1)])
+        kernel = self.kernels[kind]
+        assert kernel
+        return Job(kernel, words, size, shared, [(0, 0), (1, 1)])
 
 
 def kind_of(accumulation: Accumulation) -> AccumulationKind:

@@ -80,8 +80,7 @@ class Job:
         alive: Any = None,
     ) -> None:
         step = records.strides[0] // records.itemsize if records.ndim > 1 else 0
-        context = addressof(kernel.context)
-        head = job_words(kernel.address, context, size, shared, step)
+        head = job_words(kernel.address, addressof(kernel.context), size, shared, step)
         self.words = np.concatenate([head, records.ravel(), np.asarray(more, np.int64)])
         self.words[RECORDS] = 8 * len(head)
         self.shared, self.scratch, self.alive = shared, scratch, (kernel, alive)

@@ -334,6 +334,7 @@ def fold_operations(fold: ColumnFold) -> list[Operation]:
     reduction = column_reductions(fold.name, fold.dtype)
     tile, ranges = reduction.tiles(ColumnSpace(1, 1, space.lanes), 1)
     kernel = reduction.compile(tile)
+    assert kernel
     arguments = addressof(kernel.context), 0, space.lead * space.rows
     return [
         Operation(kernel.address, [0, 0, *reduction.words(space, *lanes)], arguments, (kernel,))

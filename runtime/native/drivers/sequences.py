@@ -23,7 +23,6 @@ from graphir.runtime.native.abi.numpy_structs import loop_of
 from graphir.runtime.native.array_ops.accumulations import accumulations, kind_of
 from graphir.runtime.native.array_ops.float_products import (
     FloatProduct,
-    FloatProducts,
     float_products,
 )
 from graphir.runtime.native.background import LOCK, submit
@@ -290,7 +289,7 @@ def _matrices_code() -> Any:
 
 def _product_operation(product: Product) -> Operation:
     """Return a product as a job of threads, or as a call of the inner loop of np.matmul."""
-    job = _shared_products().kernels.get(_kind(product)) if product.threads > 1 else None
+    job = float_products(False).kernels.get(_kind(product)) if product.threads > 1 else None
     if job:
         return job_operation(job)
     loop, *words = _loop_call(product)
@@ -324,10 +323,6 @@ def _kind(product: Product) -> FloatProduct:
     return FloatProduct(product.dtype, left.shape, right.shape, x, y, product.threads)
 
 
-def _shared_products() -> FloatProducts:
-    return float_products(False)
-
-
 def _batch(product: Product) -> tuple[int, list[int]] | None:
     """Return the number of matrices, and the strides from matrix to matrix of the three arrays.
 
@@ -358,7 +353,7 @@ def _batch(product: Product) -> tuple[int, list[int]] | None:
 def _multiplies(dtype: Storage, shared: Product | None) -> bool:
     """Whether products of a dtype have NumPy's bits, and compile the code of a shared one."""
     if shared:
-        _shared_products().compile(_kind(shared))
+        float_products(False).compile(_kind(shared))
     return multiplies_as_numpy(dtype)
 
 
@@ -390,7 +385,7 @@ def _is_numpys(
         x, y = (np.divide(operand, 7).astype(dtype) for operand in (x, y))
     for right_operand in (y, np.asfortranarray(y)):
         expected = np.asarray(np.matmul(x, right_operand))
-        product = Product(dtype, *map(ProductOperand.of, (x, right_operand)))
+        product = Product(dtype, ProductOperand.of(x), ProductOperand.of(right_operand))
         result = np.empty_like(expected)
         run_operation(_product_operation(product), x, right_operand, result)
         if result.tobytes() != expected.tobytes():
