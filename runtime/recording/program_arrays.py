@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -59,7 +58,8 @@ class ProgramArrays:
         """
         if not self._is_plain(value):
             return value
-        if isinstance(value, np.generic) and self._recorder.has(value.dtype):
+        is_scalar = isinstance(cast("object", value), np.generic)
+        if is_scalar and self._recorder.has(value.dtype):
             return self._recorder.wrapped(value, self.add_data(value, name))
         self._arguments[id(value)] = name
         return self._wrapped(value, self.add_data, lambda real: self.add_data(real, name))
@@ -80,7 +80,7 @@ class ProgramArrays:
         if is_text(value.dtype) and isinstance(value, np.ndarray):
             return self._entry(value, lambda real: RecordingTrace(self._recorder, real, None))
         if value.dtype.names or not self._recorder.has(value.dtype):
-            return self._structured(value, partial(add, name=None))
+            return self._structured(value, lambda field: add(field, None))
         return self._entry(
             value, lambda real: RecordingTrace(self._recorder, real, symbol_of(real))
         )

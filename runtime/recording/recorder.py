@@ -102,6 +102,8 @@ class Recorder(NotingBuilder):
         """The calls with recorded arguments that made objects, as functions of the user do."""
         self.writes = 0
         """The number of writes to recorded memory so far."""
+        self.resized_arrays: dict[int, tuple[RecordedValue, Array]] = {}
+        """Arrays whose memory was replaced, by id, with the original plain array."""
         self._outside: dict[int, tuple[Array, Array, Symbol]] = {}
         self._owners: dict[int, ref[RecordingTrace]] = {}
 
@@ -414,6 +416,22 @@ class Recorder(NotingBuilder):
         view.recording_trace, view._plain = trace, real  # pyright: ignore[reportPrivateUsage]
         self._owners[id(real)] = ref(trace)
         return view
+
+    def replace_memory(
+        self, array: RecordedValue, name: str, symbolic: Callable[[], Symbol]
+    ) -> None:
+        """Note that an array has other memory now, whose values have the symbol of `symbolic()`."""
+        array._plain = array.source = None  # pyright: ignore[reportPrivateUsage]
+        symbol = self.result_symbol(name, array.plain, symbolic)
+        array.recording_trace = trace = RecordingTrace(self, array.plain, symbol)
+        self._owners[id(array.plain)] = ref(trace)
+
+    def copy_back_resized_arrays(self) -> None:
+        """Copy the final size and values of each resized array to its original array."""
+        for array, original in self.resized_arrays.values():
+            original.resize(array.shape, refcheck=False)
+            original[...] = array.plain
+            array._plain = original  # pyright: ignore[reportPrivateUsage]
 
     def viewed(self, real: Any, trace: RecordingTrace) -> Any:
         """Return a plain view of recorded memory, wrapped with its trace."""

@@ -259,6 +259,7 @@ def _records(
         arrays.captured = stack.enter_context(of_captures)
         stack.enter_context(calls_recorded(functions))
         stack.enter_context(recording_with(recorder))
+        stack.callback(recorder.copy_back_resized_arrays)
         yield
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from graphir import GraphError, Symbol, ops
+from graphir import Symbol, ops
 from graphir.ir.literals import is_literal
 from graphir.numpy_api.signatures import bound
 from graphir.numpy_api.views.steps import Reshape
@@ -40,6 +40,7 @@ from graphir.runtime.recording.values import (
     view_of,
 )
 from graphir.runtime.recording.views.indexing import FlatIterator, get, put, put_flat
+from graphir.runtime.recording.views.resizing import resize, shape_in_place
 
 _NDARRAY: Any = np.ndarray
 
@@ -251,13 +252,7 @@ class Methods(PythonNumbers, RecordedValue):
         """Set every element to a value."""
         put(self, ..., value, _fill)
 
-    def resize(self, *shape: Any, refcheck: bool = True) -> None:
-        """Raise GraphError: NumPy would replace the memory that this array is a view of."""
-        raise GraphError(
-            "x.resize is not recorded: it replaces the memory of an array",
-            got=f"x.resize{shape}",
-            fix="assign x = np.resize(x, shape), or a slice of x",
-        )
+    resize = resize
 
     def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
         """Set elements at row-major positions."""
@@ -391,15 +386,7 @@ class Methods(PythonNumbers, RecordedValue):
 
     @shape.setter
     def shape(self, value: Any) -> None:
-        recorder = active()
-        before = trace_of(self, recorder) if recorder else None
-        if before is not None:
-            before.plain = self.plain.view()
-        for array in (self.plain, self):
-            _NDARRAY.shape.__set__(array, value)
-        if before is not None:
-            steps = (Reshape(self.shape),)
-            self.recording_trace = RecordingTrace(before.recorder, self.plain, None, before, steps)
+        shape_in_place(self, lambda array: _NDARRAY.shape.__set__(array, value))
 
     @property
     def flat(self) -> Any:

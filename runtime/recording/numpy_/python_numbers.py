@@ -282,8 +282,8 @@ class RecordedFloat(_Number, TracedFloat):
 class RecordedInt(_Number, TracedInt):
     """A Python integer whose arithmetic is recorded as that of an int64, while it fits in one."""
 
-    numerator = _Number.real  # pyright: ignore[reportAssignmentType]
-    __floor__ = __ceil__ = __trunc__ = _Number.conjugate
+    numerator = _Number.real  # pyright: ignore[reportIncompatibleMethodOverride]
+    __floor__ = __ceil__ = __trunc__ = cast("Any", _Number.conjugate)
 
     def __round__(self, *digits: Any) -> Any:
         return _read("round", self).__round__(*plains(digits)) if digits else self

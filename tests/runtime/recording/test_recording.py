@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pytest
 
+from graphir import GraphError
 from graphir.runtime import record
 from graphir.runtime.recording.captured import Brought
 from tests.runtime.recording.recorded_libraries import PATHS, call_of, installed
@@ -94,3 +95,8 @@ def test_masked_arrays_that_a_program_brings_hold_the_same_while_data_and_mask_d
         assert array in brought
         write(array)
         assert array not in brought
+
+
+def test_a_recording_inside_a_recording_is_refused():
+    with pytest.raises(GraphError, match="a recording within a recording"):
+        record(lambda x: record(np.sin, x), np.arange(3.0))
