@@ -66,8 +66,6 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
     For bools, the difference is whether the neighbours differ.
     """
-    if n == 0:
-        raise GraphError("with n=0 it returns the array itself", fix="leave it out")
     parts = as_symbols(*(part for part in (prepend, a, append) if part is not None))
     axis = axis_of(axis, (parts[prepend is not None].type,))
     a = parts[0] if len(parts) == 1 else _beside(parts, parts[prepend is not None], axis)

@@ -105,6 +105,8 @@ def _function_of_ops(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any
         return _filling(memory, function, call_numpy(memory, function, args, kwargs))
     if function is np.einsum and (view := _einsum_view(*args, **kwargs)) is not None:
         return view
+    if function is np.diff and (same := _undifferenced(*args, **kwargs)) is not None:
+        return same
     is_placed = all(array.layout is not None for array in arrays_of(args, kwargs))
     if function.__name__ in _VIEWING and is_placed:
         return _viewed(memory, function, args, kwargs)
@@ -262,6 +264,13 @@ def _einsum_view(*args: Any, **kwargs: Any) -> ArrayValue | None:
     real = plainly(np.einsum, *layouts(args), **layouts(kwargs))
     is_view = type(real) is np.ndarray and np.may_share_memory(real, sources[0].plain)
     return sources[0].of_view(real) if is_view else None
+
+
+def _undifferenced(
+    a: Any, n: Any = 1, axis: Any = -1, prepend: Any = None, append: Any = None
+) -> Any:
+    """Return the operand of np.diff(a, n=0); else None."""
+    return a if not isinstance(n, TracedValue) and n == 0 else None
 
 
 def _owner(sources: Sequence[ArrayValue], part: Array) -> ArrayValue | None:
