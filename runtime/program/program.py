@@ -330,6 +330,19 @@ class Program:
         """The plans of the latest calls."""
         return list(dict.fromkeys([plan for plan, _ in self._plans.values()]))
 
+    def plan_for(self, *inputs: ArrayOrNumber, **keywords: ArrayOrNumber) -> Plan:
+        """Return the plan of calls with inputs of these types and shapes; make it if necessary.
+
+        The plan has the steps as they run, and says which machine code has replaced them. Raises
+        ExecutionError for unfit inputs, and for a program whose calls bind sizes: it plans while it
+        runs.
+        """
+        if self.late_runs:
+            raise ExecutionError(
+                f"{self!r} has no plan for inputs", fix="call it: its sizes follow from values"
+            )
+        return self._plan_for(*bind(self.graph, inputs, keywords))
+
     def _plan_for(self, arrays: Sequence[Any], sizes: Mapping[str, int]) -> Plan:
         """Return the plan for bound arrays; plan anew unless a plan for their types exists.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from graphir import Graph, GraphError, ops
+from graphir import ExecutionError, Graph, GraphError, ops
 from graphir.passes import lower
 from graphir.passes.pipeline import Pipeline
 from graphir.runtime import Program, interpret
@@ -51,3 +51,13 @@ def test_verification_finds_reads_after_an_update_in_place() -> None:
     verify(rewritten, program)
     with pytest.raises(GraphError, match="reads cells without values"):
         verify(rewritten._replace(steps=[*rewritten.steps, rewritten.steps[-1]]), program)
+
+
+def test_plan_for_gives_the_plan_that_a_call_runs() -> None:
+    program = Program(softmax_of_a_product())
+    x, y = np.ones((40, 30), "f4"), np.ones((30, 50), "f4")
+    plan = program.plan_for(x, y=y)
+    program(x, y)
+    assert program.plans == [plan] and plan.shapes == [(40, 50), (40, 30)]
+    with pytest.raises(ExecutionError, match="x"):
+        program.plan_for(x.T, y)
