@@ -21,8 +21,7 @@ from graphir import (
     rules,
 )
 from graphir.rule_reports.explanation import reason
-from tests.support.commands import cli, refused
-from tests.support.tables import every
+from tests.support.commands import cli
 
 OTHERS = [each for each in rule_sets() if each.name not in ("max", "explicit")]
 
@@ -125,18 +124,6 @@ def test_promote_prints_the_explanation():
     assert cli("promote", "int16", "float16") == (0, f"{explain('int16', 'float16')}\n", "")
     expected = explain("int8", 1, rules="jax")
     assert cli("promote", "int8", "1", "--rules", "jax") == (0, f"{expected}\n", "")
-
-
-@every("kind", ["svg", "dot", "mermaid"])
-def test_promote_draws_the_ways_up(kind: str):
-    found = cli("promote", "int8", "uint8", "--format", kind)
-    assert found == cli("lattice", "--path", "int8", "uint8", "--format", kind)
-    assert found[0] == 0
-
-
-def test_what_has_no_lattice_has_no_picture():
-    said = refused(3, "promote", "int8", "int8", "--rules", "explicit", "--format", "dot")
-    assert "rule set 'explicit' has no lattice" in said
 
 
 def test_the_package_has_it():
