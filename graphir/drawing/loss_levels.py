@@ -79,8 +79,8 @@ def cast_kind(symbol: Symbol) -> CastKind | None:
     """
     if symbol.op is not ops.cast:
         return None
-    rules = {origin.rule for origin in symbol.origins} or {CAST}
-    return min(map(kind_of_rule, rules), key=[*KINDS].index)
+    kinds = {kind_of_rule(origin.rule) for origin in symbol.origins} or {kind_of_rule(CAST)}
+    return next(kind for kind in KINDS if kind in kinds)
 
 
 class KindStyle(NamedTuple):

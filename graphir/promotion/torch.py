@@ -51,7 +51,7 @@ _NUMBERS = {
 torch.set_default_dtype, float32 by default, changes the last two.
 """
 
-_INTS = tuple(d for d in TORCH_LATTICE if d.is_integer)
+_INTS: tuple[DType, ...] = tuple(d for d in TORCH_LATTICE if d.is_integer)
 _NO_INTS = dict.fromkeys((DType.bool, *_INTS))
 _NO_COMPLEX = dict.fromkeys(d for d in TORCH_LATTICE if d.is_complex)
 
