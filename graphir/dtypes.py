@@ -171,8 +171,6 @@ class DType(Enum):
         if isinstance(value, str):
             if (dtype := _names().get(value)) is not None:
                 return dtype
-            if value in _WITHOUT_RULES:
-                raise cls._without_rules(value)
             near = [str(d) for d in cls if d.short == value]
             near = near or difflib.get_close_matches(value, _names(), n=3, cutoff=0.5)
             hint = f"; near it are {', '.join(near)}" if near else ""
@@ -189,20 +187,10 @@ class DType(Enum):
             numpy_dtype = np.dtype("O" if dtype is None else dtype)  # np.dtype(None) is float64
             return _by_numpy()[numpy_dtype.newbyteorder("=")]
         except (TypeError, KeyError, ValueError):
-            name = str(getattr(dtype, "name", getattr(dtype, "__name__", "")))
-            if name in _WITHOUT_RULES:
-                raise cls._without_rules(name) from None
             raise GraphError(
                 f"no dtype corresponds to {dtype!r}",
                 fix="give a DType, one of their names or a NumPy dtype",
             ) from None
-
-    @staticmethod
-    def _without_rules(name: str) -> GraphError:
-        return GraphError(
-            f"{name} is no DType: no table of promotion has it, and no op computes in it",
-            fix=f"convert the values to {_WITHOUT_RULES[name]}, which has them all",
-        )
 
     def to_numpy(self) -> np.dtype[Any]:
         """Return the NumPy dtype that stores the values: uint64 for index, say.
@@ -288,18 +276,6 @@ class DType(Enum):
 
 
 DTypeLike: TypeAlias = "DType | DTypeName | np.dtype[Any] | type[Any]"
-
-_WITHOUT_RULES = {
-    "int1": "int2",
-    "uint1": "uint2",
-    "complex32": "complex64",
-    "bcomplex32": "complex64",
-}
-"""The dtypes of ml_dtypes 0.6 and PyTorch that are no member, and the DType that has their values.
-
-A member is in every table: promotion, casts, losses, text, kernels. None of these has a published
-table of promotion but complex32 of PyTorch, which computes in few of its ops.
-"""
 
 _PARTS = {
     DType.complex64: DType.float32,

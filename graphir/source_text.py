@@ -35,10 +35,8 @@ def source_tree(path: str) -> ast.Module | None:
 
     Equal texts have one tree.
     """
-    lines: list[str] = []
-    while len(lines) < MOST_LINES and (line := source_line(path, len(lines) + 1)):
-        lines.append(line)
-    return _tree_of("".join(lines)) if lines else None
+    lines = linecache.getlines(path) if path and _is_readable(path) else []
+    return _tree_of("".join(lines[:MOST_LINES])) if lines else None
 
 
 @lru_cache(maxsize=64)

@@ -10,7 +10,7 @@ from graphir import ExecutionError, Graph, Op, ShapeError, Symbol, ops
 from graphir.decorators import uncollected
 from graphir.ops.attributes import constant
 from graphir.passes.rewriter import Rewriter, entering_bodies, merged_origins
-from graphir.semantics.evaluation import apply
+from graphir.semantics.evaluation import Evaluation
 
 LIMIT = 4096
 """The most elements of a folded result; larger results stay computed, so that graphs stay small."""
@@ -60,9 +60,9 @@ def folded(graph: Graph, symbol: Symbol, args: Sequence[Symbol]) -> Symbol | Non
     inference = graph.infer(symbol.op, args, symbol.attrs)
     values = [arg.attrs["value"] for arg in args]
     try:
-        value = apply(
-            symbol.op, inference, [a.dtype for a in args], values, {}, graph.tf32, graph.functions
-        )
+        sources = [arg.dtype for arg in args]
+        run = Evaluation(symbol.op, inference, sources, {}, graph.tf32, graph.functions)
+        value = run(values)
     except (ExecutionError, ShapeError):  # the op raises, or a run binds the dim
         return None
     attrs = {"dtype": symbol.dtype, "value": constant(value), "literal": None}

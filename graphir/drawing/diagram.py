@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 from graphir import ops
 from graphir.decorators import uncollected
 from graphir.drawing.folding import Fold, Group, Part, is_drawn, parts_of
 from graphir.drawing.loss_levels import (
+    KINDS,
     LEVELS,
     Level,
     Mark,
@@ -27,10 +28,8 @@ from graphir.location import CastKind, Location, Origin
 from graphir.ops.types import TensorType
 from graphir.text.printer import definitions, elements
 
-Look: TypeAlias = Literal[
-    "input", "constant", "op", "cast", "fold", "output", "node", "marked", "join"
-]
-"""The shape of a box; the last three are of nodes of a lattice, with and without highlights."""
+Look: TypeAlias = Literal["input", "constant", "op", "cast", "fold", "output", "node"]
+"""The shape of a box; the last is that of nodes of a lattice."""
 
 
 class NodeBox(NamedTuple):
@@ -62,8 +61,7 @@ Item: TypeAlias = int | Cluster
 class Diagram(NamedTuple):
     """The contents of a picture. `links` maps (from, to), two box numbers, to a line's title.
 
-    The diagram of a lattice grows upwards. Its `marked` lines are highlighted, and its `redundant`
-    lines, which others imply, are dotted.
+    The diagram of a lattice grows upwards.
     """
 
     title: str
@@ -71,8 +69,6 @@ class Diagram(NamedTuple):
     items: list[Item]
     links: dict[tuple[int, int], str]
     is_lattice: bool = False
-    marked: frozenset[tuple[int, int]] = frozenset()
-    redundant: frozenset[tuple[int, int]] = frozenset()
 
 
 _MANY = 24  # more outputs than this number share one box
@@ -100,19 +96,15 @@ class _Drawing:
         graph = self.graph
         items = self.boxes_and_frames(parts_of(graph, limit))
         links = self.links()
-        entering, leaving = self.borders(links)
         boxes = [
-            self.fold(unit, entering[i], leaving[i])
-            if isinstance(unit, Fold)
-            else self.symbol(unit)
-            for i, unit in enumerate(self.units)
+            self.fold(unit) if isinstance(unit, Fold) else self.symbol(unit) for unit in self.units
         ]
         for box, symbols in self.outputs():
             items.append(len(boxes))
             for symbol in symbols:
-                links.setdefault((self.owner[symbol.index], len(boxes)), []).append(symbol)
+                links.setdefault((self.owner[symbol.index], len(boxes)), symbol)
             boxes.append(box)
-        titles = {ends: self.line_title(symbols) for ends, symbols in links.items()}
+        titles = {ends: clipped(self.line(symbol), TITLE) for ends, symbol in links.items()}
         return Diagram(f"Graph {clipped(graph.name, TITLE)}", boxes, items, titles)
 
     def boxes_and_frames(self, parts: Sequence[Part]) -> list[Item]:
@@ -131,30 +123,16 @@ class _Drawing:
             self.units.append(part)
         return items
 
-    def links(self) -> dict[tuple[int, int], list[Symbol]]:
-        """Return the values on each line between two boxes, in order, once for each use."""
+    def links(self) -> dict[tuple[int, int], Symbol]:
+        """Return the first value on each line between two boxes."""
         owner = self.owner
-        links: dict[tuple[int, int], list[Symbol]] = {}
+        links: dict[tuple[int, int], Symbol] = {}
         for symbol in filter(is_drawn, self.graph.symbols):
             to = owner[symbol.index]
             for arg in filter(is_drawn, symbol.args):
                 if owner[arg.index] != to:
-                    links.setdefault((owner[arg.index], to), []).append(arg)
+                    links.setdefault((owner[arg.index], to), arg)
         return links
-
-    def borders(
-        self, links: Mapping[tuple[int, int], Sequence[Symbol]]
-    ) -> tuple[list[set[DType]], list[set[DType]]]:
-        """Return the dtypes that enter each box, and the dtypes that leave it."""
-        entering: list[set[DType]] = [set() for _ in self.units]
-        leaving: list[set[DType]] = [set() for _ in self.units]
-        for (low, high), symbols in links.items():
-            dtypes = {symbol.dtype for symbol in symbols}
-            leaving[low] |= dtypes
-            entering[high] |= dtypes
-        for symbol in self.graph.outputs:
-            leaving[self.owner[symbol.index]].add(symbol.dtype)
-        return entering, leaving
 
     def symbol(self, symbol: Symbol) -> NodeBox:
         kind, mark = cast_kind(symbol), self.mark(symbol)
@@ -162,7 +140,8 @@ class _Drawing:
         title = symbol_title(line, symbol, mark)
         level = mark.level if mark else None
         if kind and level:
-            lines = cast_lines(symbol, kind, LEVELS[level])
+            arrow = f"{symbol.args[0].dtype.short} → {symbol.dtype.short}"
+            lines = clipped(KINDS[kind].prefix + arrow, 2 * LABEL), LEVELS[level]
             return NodeBox(lines, title, "cast", symbol.dtype, level, kind)
         lines = op_lines(symbol, line.partition(":")[0])
         return NodeBox(lines, title, _LOOKS.get(symbol.op.name, "op"), symbol.dtype, level)
@@ -174,15 +153,30 @@ class _Drawing:
             return dtype_mark(symbol.args[0].dtype, symbol.dtype)
         return mark
 
-    def fold(self, fold: Fold, entering: set[DType], leaving: set[DType]) -> NodeBox:
-        marks = [mark for symbol in fold.symbols if (mark := self.mark(symbol))]
-        levels: list[Level] = [mark.level for mark in marks]
-        lossy = sum(level != "exact" for level in levels)
-        casts = f"{len(levels)} casts, {lossy} lossy" if levels else ""
-        name = fold.path.rpartition("/")[2] or lines_text(fold.symbols)
-        lines = fold_lines(name, fold.symbols, entering, leaving, casts)
-        title = fold_title(fold.path or name, fold.symbols)
-        return NodeBox(lines, title, "fold", level=gravest(levels))
+    def fold(self, fold: Fold) -> NodeBox:
+        """Return a folded box: name, the counts of ops and casts; all ops and places in its title.
+
+        The counts in the box leave out ops that compute nothing.
+        """
+        symbols = fold.symbols
+        name = fold.path.rpartition("/")[2] or lines_text(symbols)
+        ops_text = _counts_text([s for s in symbols if s.op.computes] or symbols, 3)
+        lines = [f"{clipped(name)} ({len(symbols)} symbols)", ops_text]
+        levels: list[Level] = [m.level for symbol in symbols if (m := self.mark(symbol))]
+        if levels:
+            lossy = sum(level != "exact" for level in levels)
+            lines.append(f"{len(levels)} casts, {lossy} lossy")
+        title = [
+            f"{fold.path or name}: {len(symbols)} symbols",
+            _counts_text(symbols),
+            f"from {place_text(symbols[0].location)} to {place_text(symbols[-1].location)}",
+        ]
+        return NodeBox(
+            tuple(clipped(line, 2 * LABEL) for line in lines),
+            "\n".join(clipped(line, 2 * TITLE) for line in title),
+            "fold",
+            level=gravest(levels),
+        )
 
     def outputs(self) -> Iterator[tuple[NodeBox, Sequence[Symbol]]]:
         """Yield a box for each output, or one box for all if there are many."""
@@ -195,12 +189,6 @@ class _Drawing:
             lines = f"output {i}", clipped(type_text(symbol.type))
             title = clipped(f"output {i}: {symbol.type}", TITLE)
             yield NodeBox(lines, title, "output", symbol.dtype), (symbol,)
-
-    def line_title(self, symbols: Sequence[Symbol]) -> str:
-        """Return the title of a line: the text of its first value, and the number of others."""
-        first = clipped(self.line(symbols[0]), TITLE)
-        more = len({symbol.index for symbol in symbols}) - 1
-        return f"{first}\nand {more} more" if more else first
 
 
 _LOOKS: dict[str, Look] = {"input": "input", "constant": "constant"}
@@ -216,14 +204,6 @@ TITLE = 240
 
 _DIGITS = 9  # the most characters of a number in a box; a longer number is rounded
 _USES = 6  # the most uses of a cast that a title lists
-_PREFIX: dict[CastKind, str] = {
-    "implicit": "",
-    "assignment": "assign ",
-    "explicit": "cast ",
-    "legalization": "legalize ",
-    "autocast": "autocast ",
-    "exporter": "exporter ",
-}
 
 
 def clipped(text: str, most: int = LABEL) -> str:
@@ -247,12 +227,6 @@ def op_lines(symbol: Symbol, name: str) -> tuple[str, ...]:
     return clipped(text), clipped(type_text(symbol.type))
 
 
-def cast_lines(symbol: Symbol, kind: CastKind, level: str) -> tuple[str, ...]:
-    """Return the lines of a cast's box: its kind and dtypes, and the level of its loss."""
-    arrow = f"{symbol.args[0].dtype.short} → {symbol.dtype.short}"
-    return clipped(_PREFIX[kind] + arrow, 2 * LABEL), level
-
-
 def symbol_title(line: str, symbol: Symbol, mark: Mark | None) -> str:
     """Return a symbol's title: its line of text, its mark's reason, and its location or uses.
 
@@ -274,32 +248,11 @@ def place_text(location: Location) -> str:
     return location.layered if location.file else location.layer and f"[{location.layer}]"
 
 
-def fold_lines(
-    name: str,
-    symbols: Sequence[Symbol],
-    entering: Iterable[DType],
-    leaving: Iterable[DType],
-    casts: str,
-) -> tuple[str, ...]:
-    """Return the lines of a folded box: name, op counts, dtypes in and out, and casts."""
-    counts = Counter(symbol.op.name for symbol in symbols if symbol.op.computes)
-    counts = counts or Counter(symbol.op.name for symbol in symbols)
-    most = ", ".join(f"{count} {op}" for op, count in counts.most_common(3))
-    rest = ", …" if len(counts) > 3 else ""
-    border = f"{dtypes_text(entering)} → {dtypes_text(leaving)}"
-    lines = (f"{clipped(name)} ({len(symbols)} symbols)", f"{most}{rest}", border, casts)
-    return tuple(clipped(line, 2 * LABEL) for line in lines if line)
-
-
-def fold_title(name: str, symbols: Sequence[Symbol]) -> str:
-    """Return the title of a folded box: the count of every op, and the first and last location."""
+def _counts_text(symbols: Sequence[Symbol], most: int | None = None) -> str:
+    """Format the counts of ops, the most frequent first, the others as an ellipsis."""
     counts = Counter(symbol.op.name for symbol in symbols)
-    lines = [
-        f"{name}: {len(symbols)} symbols",
-        ", ".join(f"{count} {op}" for op, count in counts.most_common()),
-        f"from {place_text(symbols[0].location)} to {place_text(symbols[-1].location)}",
-    ]
-    return "\n".join(clipped(each, 2 * TITLE) for each in lines)
+    common = [f"{count} {op}" for op, count in counts.most_common(most)]
+    return ", ".join([*common, "…"] if len(common) < len(counts) else common)
 
 
 def lines_text(symbols: Sequence[Symbol]) -> str:

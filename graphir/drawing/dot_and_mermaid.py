@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from graphir.drawing.diagram import Cluster, Diagram, Item, Look, NodeBox
-from graphir.drawing.svg import ACCENT, DASHES, shade
+from graphir.drawing.loss_levels import KINDS
+from graphir.drawing.svg import shade
 from graphir.location import CastKind
 
 _DOT_SHAPES: dict[Look, str] = {
@@ -33,9 +34,8 @@ def dot(diagram: Diagram) -> str:
         *_dot_items(diagram, diagram.items, ""),
     ]
     for (a, b), title in diagram.links.items():
-        style = f', color="{ACCENT}", penwidth=3' if (a, b) in diagram.marked else ""
         ends = f"{_dot_name(diagram, a)} -> {_dot_name(diagram, b)}"
-        lines.append(f"  {ends} [tooltip={_quote(title)}{style}];")
+        lines.append(f"  {ends} [tooltip={_quote(title)}];")
     return "\n".join([*lines, "}"])
 
 
@@ -57,19 +57,18 @@ def _dot_items(diagram: Diagram, items: Sequence[Item], path: str) -> Iterator[s
 
 
 def _dot_box(box: NodeBox) -> str:
-    _, (fill, stroke) = shade(box)
+    fill, stroke = shade(box)
     dashes = ",dotted" if box.kind == "legalization" else ",dashed" * bool(_dashes(box.kind))
     style = f"filled{',rounded' * (box.look == 'op')}{dashes}{',bold' * (box.kind == 'assignment')}"
-    mark = {"marked": ", penwidth=2", "join": ", fontcolor=white"}.get(box.look, "")
     return (
         f"label={_quote(chr(10).join(box.lines))}, tooltip={_quote(box.title)}, "
         f'shape={_DOT_SHAPES.get(box.look, "box")}, style="{style}", '
-        f'fillcolor="{fill}", color="{stroke}"{mark}'
+        f'fillcolor="{fill}", color="{stroke}"'
     )
 
 
 def _dashes(kind: CastKind | None) -> str:
-    return DASHES[kind] if kind else ""
+    return KINDS[kind].dashes if kind else ""
 
 
 def _quote(text: str) -> str:
@@ -84,19 +83,10 @@ def mermaid(diagram: Diagram) -> str:
     direction = "BT" if diagram.is_lattice else "TB"
     lines = [f"flowchart {direction}", *_mermaid_items(diagram, diagram.items, "")]
     lines += [f"  n{a} --> n{b}" for a, b in diagram.links]
-    classes: dict[tuple[str, CastKind | None], list[int]] = {}
     for i, box in enumerate(diagram.boxes):
-        classes.setdefault((shade(box)[0], box.kind), []).append(i)
-    for (name, kind), numbers in classes.items():
-        fill, stroke = shade(diagram.boxes[numbers[0]])[1]
-        ink = "#ffffff" if name == "join" else "#212529"
-        dashes = f",stroke-dasharray:{dash}" if (dash := _dashes(kind)) else ""
-        style = f"fill:{fill},stroke:{stroke},color:{ink}{dashes}"
-        label = f"{name}_{kind or 'op'}"
-        lines.append(f"  classDef {label} {style}")
-        lines.append(f"  class {','.join(f'n{i}' for i in numbers)} {label}")
-    if numbers := [str(i) for i, ends in enumerate(diagram.links) if ends in diagram.marked]:
-        lines.append(f"  linkStyle {','.join(numbers)} stroke:{ACCENT},stroke-width:3px")
+        fill, stroke = shade(box)
+        dashes = f",stroke-dasharray:{dash}" if (dash := _dashes(box.kind)) else ""
+        lines.append(f"  style n{i} fill:{fill},stroke:{stroke},color:#212529{dashes}")
     return "\n".join(lines)
 
 

@@ -7,12 +7,12 @@ outside meet. The diagram of a lattice grows upwards: its sheet is turned upside
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 from unicodedata import east_asian_width
 
 from graphir.drawing.diagram import Cluster, Diagram, Item, NodeBox
-from graphir.drawing.layers import LANE, SMALL_SIZE, STARTS, Edge, Layers, Node, Point, Settings
+from graphir.drawing.layers import LANE, Edge, Layers, Node, Point
 
 FONT, SMALL, LEADING = 12.0, 11.0, 15.0
 """The font size of a box's first line and of its other lines, and the distance between lines.
@@ -20,18 +20,13 @@ FONT, SMALL, LEADING = 12.0, 11.0, 15.0
 Labels are monospaced, because only then are their widths known.
 """
 
-LARGEST = 8_000
-"""The most boxes and lanes in the picture of a lattice."""
-
 _CELL = 0.602  # the width of a letter, as a fraction of the font size
 _PADDING = 9.0, 6.0  # from the text to the sides of its box, and to its head and foot
 _POINT = 8.0  # the depth of the points at the sides of a cast's hexagon
 _FRAME = 14.0  # from a frame's sides to its contents
 _TITLE = 12.0  # the height of a frame's head, where its name is
 _INSET = 8.0  # from a frame's head and foot, which lines cross, to its contents
-_PORT = {False: 15.0, True: 10.0}  # between lines that meet a box side by side; True in lattices
-_LATTICE_FULL = (450.0, 400.0, 350.0, 300.0, 250.0, 200.0)  # widths of rows, tried in turn
-_ENOUGH = 530.0  # a lattice of this width is still legible when shrunk to 400 pixels
+_PORT = 15.0  # between lines that meet a box side by side
 
 Ends: TypeAlias = tuple[int, int]
 """The numbers of a line's source box and target box."""
@@ -71,37 +66,18 @@ class DiagramLayout(NamedTuple):
 def layout(diagram: Diagram) -> DiagramLayout:
     """Return the layout of a diagram, with each box below the boxes that it needs.
 
-    In the diagram of a lattice each box is above the boxes that it needs; the result is the first
-    layout that is narrow enough, or else the narrowest. The layout is deterministic. Raises
-    GraphError for the picture of a lattice with more than LARGEST boxes and lanes.
+    In the diagram of a lattice each box is above the boxes that it needs. The layout is
+    deterministic.
     """
-    if not diagram.is_lattice:
-        return _plan(diagram, Settings())
-    plans: list[DiagramLayout] = []
-    for full in _LATTICE_FULL:
-        plans.append(_plan(diagram, Settings(full, len(STARTS), LARGEST)))
-        if plans[-1].width <= _ENOUGH or len(diagram.links) > SMALL_SIZE:
-            break
-    return min(plans, key=lambda plan: plan.width)
-
-
-def width(text: str, font: float = FONT) -> float:
-    """Return the width of a line of text; wide East Asian characters count twice."""
-    return sum(2 if east_asian_width(c) in "WF" else 1 for c in text) * _CELL * font
-
-
-def _plan(diagram: Diagram, settings: Settings) -> DiagramLayout:
-    targets = {to for _, to in diagram.links}
-    nodes = [_node(box, i not in targets, diagram) for i, box in enumerate(diagram.boxes)]
-    root = _Sheet(nodes, diagram.items, _routes(diagram), None, settings)
+    root = _Sheet([_node(box) for box in diagram.boxes], diagram.items, [*diagram.links], None)
     plan = DiagramLayout(root.width, root.height, {}, [], {})
     root.put((0.0, 0.0), 0, plan)
     for ends in diagram.links:
         plan.lines[ends] = root.line(ends, (0.0, 0.0))
-    _spread(plan, nodes, 1, diagram.is_lattice)
+    _spread(plan, 0)
+    _spread(plan, 1)
     if not diagram.is_lattice:
         return plan
-    _spread(plan, nodes, 0, True)
     boxes = {
         i: Placement(x, plan.height - y - tall, wide, tall)
         for i, (x, y, wide, tall) in plan.boxes.items()
@@ -110,63 +86,33 @@ def _plan(diagram: Diagram, settings: Settings) -> DiagramLayout:
     return plan._replace(boxes=boxes, lines=lines)
 
 
-def _node(box: NodeBox, is_first: bool, diagram: Diagram) -> Node:
+def width(text: str, font: float = FONT) -> float:
+    """Return the width of a line of text; wide East Asian characters count twice."""
+    return sum(2 if east_asian_width(c) in "WF" else 1 for c in text) * _CELL * font
+
+
+def _node(box: NodeBox) -> Node:
     first, *others = box.lines
-    least = 0.0 if diagram.is_lattice else 30.0
-    writing = max(width(first), *(width(line, SMALL) for line in others), least)
+    writing = max([width(first), *(width(line, SMALL) for line in others)])
     beside, above = _PADDING
     point = _POINT if box.look == "cast" else 0.0
-    height = len(box.lines) * LEADING + 2 * above - 2
-    family = (box.dtype.family if box.dtype else "") if diagram.is_lattice else ""
-    low = is_first and not diagram.is_lattice
-    return Node(writing + 2 * (beside + point), height, low=low, family=family)
+    return Node(writing + 2 * (beside + point), len(box.lines) * LEADING + 2 * above - 2)
 
 
-_HUB = 4  # as many lines on one side make a node of a lattice a hub
-
-
-def _routes(diagram: Diagram) -> dict[Ends, Hashable]:
-    """Return the route of each line; lines of one route share lanes.
-
-    All lines of a value have one route. In a lattice so do the lines on one side of a hub.
-    """
-    if not diagram.is_lattice:
-        return {ends: ends[0] for ends in diagram.links}
-    out = [0] * len(diagram.boxes)
-    into = out.copy()
-    for low, high in diagram.links:
-        out[low] += 1
-        into[high] += 1
-    return {
-        (low, high): (low, -1)
-        if out[low] >= max(into[high], _HUB)
-        else (-1, high)
-        if into[high] >= _HUB
-        else (low, high)
-        for low, high in diagram.links
-    }
-
-
-def _spread(plan: DiagramLayout, nodes: Sequence[Node], end: int, is_lattice: bool) -> None:
+def _spread(plan: DiagramLayout, end: int) -> None:
     """Spread the lines that leave (end 0) or enter (1) each box, in their order from left to right.
 
-    The line to a box of the same family, if there is just one, stays in the middle.
+    Lines that come from one lane have one port.
     """
-    meeting: dict[int, list[tuple[Point, int, list[Point]]]] = {}
+    meeting: dict[int, list[tuple[Point, list[Point]]]] = {}
     for ends, line in plan.lines.items():
-        meeting.setdefault(ends[end], []).append((line[-4 if end else 3], ends[1 - end], line))
+        meeting.setdefault(ends[end], []).append((line[-4 if end else 3], line))
     for box, lines in meeting.items():
-        # Lines that come from one lane have one port.
-        ports = {bend: i for i, bend in enumerate(sorted({bend for bend, _, _ in lines}))}
-        family = nodes[box].family
-        alike = [
-            ports[bend] for bend, other, _ in lines if family and nodes[other].family == family
-        ]
-        last = len(ports) - 1
-        middle = alike[0] if len(alike) == 1 else last / 2
-        room = plan.boxes[box].width / 2 - _PADDING[0] - _POINT * (not is_lattice)
-        step = min(_PORT[is_lattice], room / max(0.5, middle, last - middle))
-        for bend, _, line in lines:
+        ports = {bend: i for i, bend in enumerate(sorted({bend for bend, _ in lines}))}
+        middle = (len(ports) - 1) / 2
+        room = plan.boxes[box].width / 2 - _PADDING[0] - _POINT
+        step = min(_PORT, room / max(0.5, middle))
+        for bend, line in lines:
             shift = (ports[bend] - middle) * step
             part = slice(-3, None) if end else slice(None, 3)
             line[part] = [(x + shift, y) for x, y in line[part]]
@@ -183,24 +129,19 @@ class _Sheet:
     """
 
     def __init__(
-        self,
-        boxes: Sequence[Node],
-        items: Sequence[Item],
-        routes: Mapping[Ends, Hashable],
-        title: str | None,
-        settings: Settings,
+        self, boxes: Sequence[Node], items: Sequence[Item], lines: Sequence[Ends], title: str | None
     ) -> None:
         self.items = items
         self.part = {box: i for i, item in enumerate(items) for box in _inside(item)}
         part = self.part
-        self.routes = {ends: route for ends, route in routes.items() if part.keys() & {*ends}}
+        lines = [ends for ends in lines if part.keys() & {*ends}]
         self.inner = {
-            i: _Sheet(boxes, item.items, self.routes, item.name, settings)
+            i: _Sheet(boxes, item.items, lines, item.name)
             for i, item in enumerate(items)
             if isinstance(item, Cluster)
         }
-        heads = list(dict.fromkeys(a for a, _ in self.routes if a not in part))
-        tails = list(dict.fromkeys(a for a, b in self.routes if b not in part))
+        heads = list(dict.fromkeys(a for a, _ in lines if a not in part))
+        tails = list(dict.fromkeys(a for a, b in lines if b not in part))
         titles = [] if title is None else [Node(width(title), _TITLE)]
         first = len(items) + len(titles)
         self.head = {value: first + i for i, value in enumerate(heads)}
@@ -210,14 +151,8 @@ class _Sheet:
             for i, item in enumerate(items)
         ]
         nodes = [*self.nodes, *titles, *[Node(LANE, 0.0)] * (len(heads) + len(tails))]
-        edges = dict.fromkeys(map(self._edge, self.routes))
-        layers = Layers(
-            nodes,
-            [edge for edge in edges if edge.source != edge.target],
-            len(titles) + len(heads),
-            len(tails),
-            settings,
-        )
+        edges = [e for e in dict.fromkeys(map(self._edge, lines)) if e.source != e.target]
+        layers = Layers(nodes, edges, len(titles) + len(heads), len(tails))
         self.width, self.height, self.corners, self.lines = layers.placed()
 
     def _edge(self, ends: Ends) -> Edge:
@@ -225,7 +160,7 @@ class _Sheet:
         a, b = ends
         source = self.part[a] if a in self.part else self.head[a]
         target = self.part[b] if b in self.part else self.tail[a]
-        return Edge(self.routes[ends], source, target)
+        return Edge(a, source, target)
 
     def framed(self) -> Node:
         """Return the frame as a node whose ports are the pins on its border."""

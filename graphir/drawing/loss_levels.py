@@ -1,4 +1,4 @@
-"""The levels of loss that a picture distinguishes, and the level of each cast."""
+"""The levels of loss and the kinds of casts that a picture distinguishes."""
 
 from __future__ import annotations
 
@@ -75,17 +75,30 @@ def dtype_mark(source: DType, target: DType) -> Mark:
 def cast_kind(symbol: Symbol) -> CastKind | None:
     """Return the kind of a cast, or None for another op.
 
-    A cast with uses of several kinds has the kind that comes first in _RANKS.
+    A cast with uses of several kinds has the kind that comes first in KINDS.
     """
     if symbol.op is not ops.cast:
         return None
-    rules = {origin.rule for origin in symbol.origins} or {CAST}
-    return min(map(kind_of_rule, rules), key=_RANKS.index)
+    kinds = {kind_of_rule(origin.rule) for origin in symbol.origins} or {kind_of_rule(CAST)}
+    return next(kind for kind in KINDS if kind in kinds)
 
 
-_RANKS: tuple[CastKind, ...] = (
-    *("implicit", "autocast", "exporter", "assignment", "explicit", "legalization"),
-)
+class KindStyle(NamedTuple):
+    """The words before the dtypes in a cast's box, in the legend, and the frame's dash pattern."""
+
+    prefix: str
+    legend: str
+    dashes: str
+
+
+KINDS: dict[CastKind, KindStyle] = {
+    "implicit": KindStyle("", "implicit", "6 3"),
+    "autocast": KindStyle("autocast ", "by autocast", "4 1.5"),
+    "exporter": KindStyle("exporter ", "by an exporter", "4 1.5"),
+    "assignment": KindStyle("assign ", "by assignment", "6 2 1.5 2"),
+    "explicit": KindStyle("cast ", "written by the user", ""),
+    "legalization": KindStyle("legalize ", "by legalize", "1.5 3"),
+}
 
 
 def gravest(levels: Iterable[Level]) -> Level | None:

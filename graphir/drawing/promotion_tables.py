@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from graphir.drawing.svg import ACCENT, FAMILY, escaped
+from graphir.drawing.svg import FAMILY, escaped
 from graphir.dtypes import DType
 from graphir.promotion.rules import PromotionRules
 from graphir.rule_reports.tables import (
@@ -28,7 +28,7 @@ from graphir.rule_reports.tables import (
 ROW, BASELINE, FONT, GLYPH, PADDING = 20, 14, 12, 7.3, 10
 """A row's height and baseline, the font size, a monospaced glyph's width, a cell's free width."""
 
-_HEAD = "#f3f3f3"
+_HEAD, _ACCENT = "#f3f3f3", "#c2255c"
 
 
 class TableCell(NamedTuple):
@@ -62,24 +62,17 @@ def grid_svg(
 ) -> str:
     """Return a grid of coloured cells as SVG; None is an empty cell.
 
-    Heads that are wider than all cells are written upwards. `legend` describes the colours, and
-    `frames` the frames.
+    Heads are written upwards. `legend` describes the colours, and `frames` the frames.
     """
-    columns = list(zip(*rows.values(), strict=True))
-    texts = [[cell.text for cell in column if cell] for column in columns]
-    upright = _width(heads) <= _width(text for column in texts for text in column)
-    top = ROW if upright else _width(heads)
+    top = _width(heads)
     bottom = top + ROW * len(rows)
-    widths = [
-        _width([head if upright else "xx", *column])
-        for head, column in zip(heads, texts, strict=True)
-    ]
+    columns = zip(*rows.values(), strict=True)
+    widths = [_width(["xx", *(cell.text for cell in column if cell)]) for column in columns]
     edges = list(accumulate(widths, initial=_width(rows)))
     legend_lines, right = _legend(legend, frames, bottom + ROW // 2)
     width, height, name = max(edges[-1], right) + 1, bottom + ROW * 2, escaped(title)
     band = f"M0 0H{edges[-1]}V{top}H{edges[0]}V{bottom}H0z"
     centers = [(low + high) / 2 for low, high in pairwise(edges)]
-    write = _text if upright else _upwards
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{name}" '
@@ -88,7 +81,7 @@ def grid_svg(
             f'<rect width="{width}" height="{height}" fill="#fff"/>',
             f'<path fill="{_HEAD}" d="{band}"/>',
             f'<g font-family="{FAMILY}" font-size="{FONT}" text-anchor="middle" fill="#1a1a1a">',
-            *(write(x, top - ROW, head) for x, head in zip(centers, heads, strict=True)),
+            *(_upwards(x, top - ROW, head) for x, head in zip(centers, heads, strict=True)),
             *(_text(edges[0] / 2, top + ROW * i, row) for i, row in enumerate(rows)),
             *_cells([*rows.values()], edges, top),
             *legend_lines,
@@ -122,7 +115,8 @@ def _cells(rows: Sequence[Sequence[TableCell | None]], edges: Sequence[int], top
     lines += "".join(f"M{edges[0]} {top + ROW * i}H{edges[-1]}" for i in range(len(rows)))
     return [
         *(_path(COLORS[loss], path) for loss, path in boxes.items() if path),
-        *(f"<g{_STYLES.get(loss, '')}>{text}</g>" for loss, text in texts.items() if text),
+        f'<g font-style="italic">{texts.pop("loses")}</g>',
+        *texts.values(),
         f'<path stroke="#555" d="{dashes}"/>',
         f'<path stroke="#fff" d="{lines}"/>',
         *([_path("none", frames)] if frames else []),
@@ -152,7 +146,7 @@ def _box(x: int, y: int, width: int, height: int) -> str:
 
 def _path(fill: str, path: str) -> str:
     """Return the boxes of a colour, or the frames."""
-    stroke = f' stroke="{ACCENT}" stroke-width="1.5"' if fill == "none" else ""
+    stroke = f' stroke="{_ACCENT}" stroke-width="1.5"' if fill == "none" else ""
     return f'<path fill="{fill}"{stroke} d="{path}"/>'
 
 
@@ -163,6 +157,3 @@ def _text(x: float, y: float, text: str) -> str:
 def _upwards(x: float, y: float, text: str) -> str:
     place = f"translate({x + 4:g} {y + ROW - 5:g})rotate(-90)"
     return f'<text transform="{place}" text-anchor="start">{escaped(text)}</text>'
-
-
-_STYLES: dict[Loss, str] = {"loses": ' font-style="italic"'}

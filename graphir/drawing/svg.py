@@ -18,14 +18,11 @@ from graphir.drawing.layout import (
     layout,
     width,
 )
-from graphir.drawing.loss_levels import LEVELS, Level
+from graphir.drawing.loss_levels import KINDS, LEVELS, Level
 from graphir.escape import printable
 from graphir.location import CastKind
 
 FAMILY = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
-
-ACCENT = "#c2255c"
-"""The colour of highlighted paths. No other element of a drawing has it."""
 
 TINTS = {
     "bool": ("#f1f3f5", "#868e96"),
@@ -46,16 +43,6 @@ SHADES: dict[Level, tuple[str, str]] = {
 }
 """The fill and stroke colours of casts, by level of loss."""
 
-DASHES: dict[CastKind, str] = {
-    "implicit": "6 3",
-    "assignment": "6 2 1.5 2",
-    "explicit": "",
-    "legalization": "1.5 3",
-    "autocast": "4 1.5",
-    "exporter": "4 1.5",
-}
-"""The dash patterns of the frames of casts, by kind of cast."""
-
 _INK, _FAINT, _PAPER, _LINE = "#212529", "#5c636a", "#ffffff", "#868e96"
 _FRAMES, _RIM = ("#f8f9fa", "#f1f3f5"), "#ced4da"
 _MARGIN = 16.0
@@ -67,19 +54,15 @@ _STYLE = (
 )
 
 
-def shade(box: NodeBox) -> tuple[str, tuple[str, str]]:
-    """Return the name of a box's colours, and its fill and stroke.
+def shade(box: NodeBox) -> tuple[str, str]:
+    """Return the fill and stroke of a box.
 
     A cast and a box with a loss have the colours of the loss level; other boxes have those of their
-    dtype. Highlighted nodes of a lattice have a stroke, and the ends of paths a fill, of their own.
+    dtype.
     """
     if box.level and (box.kind or box.level != "exact"):
-        return box.level, SHADES[box.level]
-    tint = "other" if box.dtype is None else "weak" if box.dtype.weak else box.dtype.family
-    if box.look == "join":
-        return "join", (ACCENT, ACCENT)
-    fill, stroke = TINTS[tint]
-    return (f"{tint}_path", (fill, ACCENT)) if box.look == "marked" else (tint, (fill, stroke))
+        return SHADES[box.level]
+    return TINTS["other" if box.dtype is None else "weak" if box.dtype.weak else box.dtype.family]
 
 
 def diagram_svg(diagram: Diagram) -> str:
@@ -94,8 +77,6 @@ def diagram_svg(diagram: Diagram) -> str:
     wide, tall = room + 2 * _MARGIN, plan.height + 2 * _MARGIN + _LEGEND * bool(legend)
     size = f'width="{number(wide)}" height="{number(tall)}"'
     name = escaped(diagram.title)
-    # Highlighted lines come last, so that they lie on top of the others.
-    lines = sorted(plan.lines, key=lambda ends: ends in diagram.marked)
     shrinking = ' style="max-width:100%;height:auto"' if diagram.is_lattice else ""
     return "\n".join(
         [
@@ -108,7 +89,7 @@ def diagram_svg(diagram: Diagram) -> str:
             f"<g {_translate(_MARGIN + (room - plan.width) / 2, _MARGIN)}>",
             *map(_frame, plan.frames),
             f'<g fill="none" stroke="{_LINE}" stroke-width="1.3">',
-            *(_line(diagram, plan, ends) for ends in lines),
+            *(_line(diagram, plan, ends) for ends in plan.lines),
             "</g>",
             *(_box(box, plan.boxes[i]) for i, box in enumerate(diagram.boxes)),
             "</g>",
@@ -154,10 +135,8 @@ def _line(diagram: Diagram, plan: DiagramLayout, ends: Ends) -> str:
     (x, y), head = points[-1], ""
     if not diagram.is_lattice:
         head = f" M{_pair(x - 3.5, y - 6)} L{_pair(x, y)} L{_pair(x + 3.5, y - 6)}"
-    stroke = f' stroke="{ACCENT}" stroke-width="3"' if ends in diagram.marked else ""
-    stroke += ' stroke-dasharray="2 4"' if ends in diagram.redundant else ""
     title = escaped(diagram.links[ends])
-    return f'<path{stroke} d="{curve(points)}{head}"><title>{title}</title></path>'
+    return f'<path d="{curve(points)}{head}"><title>{title}</title></path>'
 
 
 def curve(points: Sequence[Point]) -> str:
@@ -174,10 +153,8 @@ def curve(points: Sequence[Point]) -> str:
 
 
 def _box(box: NodeBox, place: Placement) -> str:
-    _, (fill, stroke) = shade(box)
+    fill, stroke = shade(box)
     frame = _frame_of(box.kind) if box.kind else 'stroke-width="1.2"'
-    if box.look in ("marked", "join"):
-        frame = 'stroke-width="2.5"'
     title = f"<title>{escaped(box.title)}</title>" if box.title else ""
     return (
         f'<g>{title}{_shape(box.look, place)} fill="{fill}" stroke="{stroke}" {frame}/>'
@@ -186,7 +163,7 @@ def _box(box: NodeBox, place: Placement) -> str:
 
 
 def _frame_of(kind: CastKind) -> str:
-    dashes = f' stroke-dasharray="{DASHES[kind]}"' if DASHES[kind] else ""
+    dashes = f' stroke-dasharray="{dash}"' if (dash := KINDS[kind].dashes) else ""
     return f'stroke-width="2"{dashes}'
 
 
@@ -206,10 +183,9 @@ def _writing(box: NodeBox, place: Placement) -> Iterator[str]:
     x = number(place.x + place.width / 2)
     # The baseline is computed here, because some viewers do not know dominant-baseline.
     y = place.y + place.height / 2 - (len(box.lines) - 1) * LEADING / 2 + FONT * 0.34
-    ink = _PAPER if box.look == "join" else _INK
-    weight = "" if box.look in ("node", "marked") else ' font-weight="bold"'
+    weight = "" if box.look == "node" else ' font-weight="bold"'
     for i, line in enumerate(box.lines):
-        style = _FURTHER if i else f'fill="{ink}"{weight}'
+        style = _FURTHER if i else f'fill="{_INK}"{weight}'
         at = f'x="{x}" y="{number(y + i * LEADING)}"'
         yield f'<text {at} text-anchor="middle" {style}>{escaped(line)}</text>'
 
@@ -225,14 +201,6 @@ def _place(place: Placement) -> str:
 # -- the legend
 
 _LEGEND, _KEY = 34.0, 16.0  # the height of the legend with the room above it, and without
-_KINDS: dict[CastKind, str] = {
-    "implicit": "implicit",
-    "assignment": "by assignment",
-    "explicit": "written by the user",
-    "legalization": "by legalize",
-    "autocast": "by autocast",
-    "exporter": "by an exporter",
-}
 
 
 def _legend(diagram: Diagram) -> Iterator[tuple[str, float]]:
@@ -240,7 +208,7 @@ def _legend(diagram: Diagram) -> Iterator[tuple[str, float]]:
     levels, kinds = {box.level for box in diagram.boxes}, {box.kind for box in diagram.boxes}
     entries: list[tuple[str, CastKind, tuple[str, str]]] = [
         *((LEVELS[level], "explicit", SHADES[level]) for level in LEVELS if level in levels),
-        *((_KINDS[kind], kind, (_PAPER, _LINE)) for kind in _KINDS if kind in kinds),
+        *((KINDS[kind].legend, kind, (_PAPER, _LINE)) for kind in KINDS if kind in kinds),
     ]
     x = 0.0
     for text, kind, (fill, stroke) in entries:

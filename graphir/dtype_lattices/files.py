@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 from collections.abc import Mapping
@@ -10,12 +9,12 @@ from pathlib import Path
 from typing import Any, cast
 
 from graphir.dtype_lattices.order import Lattice
-from graphir.dtype_lattices.published import element, lattices
+from graphir.dtype_lattices.published import element
 from graphir.dtypes import DType
 from graphir.errors import GraphError
 
-MOST_NODES, MOST_EDGES, LONGEST_NAME = 4_096, 100_000, 200
-"""The most nodes and edges of a lattice in a file, and the most characters of a name."""
+MOST_NODES, MOST_EDGES = 4_096, 100_000
+"""The most nodes and edges of a lattice in a file."""
 
 MOST_LETTERS = 1000
 """The most characters of an error that quotes a file."""
@@ -40,27 +39,19 @@ def read_lattice(path: str | os.PathLike[str]) -> Lattice[Any]:
         name, source, edges = _fields(_load(Path(path)))
         return Lattice(name or Path(path).stem, _edges(edges), source)
     except OSError as error:
-        near = difflib.get_close_matches(Path(path).name, lattices(), n=1)
-        hint = f"; there is a published lattice({near[0]!r})" if near else ""
-        raise GraphError(f"{path}: {error.strerror}{hint}") from None
+        raise GraphError(f"{path}: {error.strerror}") from None
     except GraphError as error:
         raise error.within(str(path)).having(longest=MOST_LETTERS) from None
 
 
 def _load(path: Path) -> Any:
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise GraphError(f"not UTF-8 text: {error}") from None
-    try:
-        return json.loads(text, object_pairs_hook=_distinct)
-    except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        raise GraphError(f"{place}: not JSON: {error.msg}") from None
+        return json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_distinct)
     except GraphError:
         raise
-    except (ValueError, RecursionError) as error:  # too many digits, or brackets nested too deeply
-        raise GraphError(f"not readable as JSON: {error}") from None
+    # Other encodings, other syntax, too many digits, or brackets nested too deeply.
+    except (ValueError, RecursionError) as error:
+        raise GraphError(f"not JSON: {error}") from None
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -116,11 +107,6 @@ def _names(low: str, above: Any) -> list[str]:
 def _check_name(name: Any, place: str) -> None:
     if not (isinstance(name, str) and name.strip() and name.isprintable()):
         raise GraphError(f"{place}: must be a name", got=f"{_value_text(name)}")
-    if len(name) > LONGEST_NAME:
-        count = f"{len(name):,} characters"
-        raise GraphError(
-            f"{place}: the name is too long", got=f"{count}", fix=f"use at most {LONGEST_NAME}"
-        )
 
 
 # NumPy's codes, which count bytes. The codes of _IN_BYTES are no short names of graphir, which

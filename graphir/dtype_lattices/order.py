@@ -235,16 +235,6 @@ class Lattice(Generic[Node]):
         """
         return violations([node for level in self.levels() for node in level], self.join)
 
-    def redundant(self) -> list[tuple[Node, Node]]:
-        """Return the edges a < c that the other edges imply, since some b has a < b < c."""
-        edges: list[tuple[Node, Node]] = []
-        for low, above in self.edges.items():
-            beyond = 0
-            for node in above:
-                beyond |= self._up[node] & ~self._bit[node]
-            edges += [(low, high) for high in above if self._bit[high] & beyond]
-        return edges
-
 
 LAWS = ("existence", "uniqueness", "idempotence", "commutativity", "associativity")
 """The laws of a join: a least upper bound exists and is unique, and three laws of the operation."""

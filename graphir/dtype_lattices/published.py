@@ -8,14 +8,13 @@ from typing import Any
 
 from graphir.dtype_lattices.order import Lattice
 from graphir.dtypes import DType
-from graphir.errors import GraphError
 
 _JEP = "JEP 9407"
 _JAX = "JAX documentation, Type promotion semantics"
 
-# As in the JEP, each design adds edges to an earlier design. `a < b, c < d` says that b and c lie
-# directly above a, and d directly above both. Names count bits. JAX's documentation uses the same
-# names to count bytes; here they are translated.
+# As in the JEP, each design adds edges to an earlier design. The notation is that of
+# `lattice_of_text`. Names count bits. JAX's documentation uses the same names to count bytes; here
+# they are translated.
 _CATEGORIES = "u8 < u16 < u32 < u64; i8 < i16 < i32 < i64; f16 < f32 < f64; c64 < c128"
 _SCALARS = f"i* < u8, i8; f* < c*, f16; c* < c64; {_CATEGORIES}"
 _COMPLEX = f"{_SCALARS}; f32 < c64; f64 < c128"
@@ -66,14 +65,6 @@ def _dtypes() -> dict[str, DType]:
     return shorts | {name: dtype for dtype in DType for name in (str(dtype), *dtype.aliases)}
 
 
-def is_dtype(node: Any) -> bool:
-    """Answer whether a node is a dtype, or an argument that DType(...) accepts."""
-    try:
-        return bool(DType(node))
-    except GraphError:
-        return False
-
-
 def of_dtypes(lattice: Lattice[Any] | None) -> Lattice[DType] | None:
     """Return the lattice with every node converted to a DType; None for None.
 
@@ -88,16 +79,20 @@ def of_dtypes(lattice: Lattice[Any] | None) -> Lattice[DType] | None:
 @cache
 def published(name: str) -> Lattice[Any]:
     """Return the published lattice of a name."""
-    source = _JAX if name == "jax_doc" else _JEP
-    return Lattice(name, _edges(PUBLISHED[name]), source)
+    return lattice_of_text(name, PUBLISHED[name], _JAX if name == "jax_doc" else _JEP)
 
 
-def _edges(text: str) -> dict[Any, list[Any]]:
-    """Parse edges from chains separated by `;`, in which every step may list several names."""
+def lattice_of_text(name: str, text: str, source: str = "") -> Lattice[Any]:
+    """Return a lattice of chains separated by `;`, in which every step may list several names.
+
+    `a < b, c < d` says that b and c lie directly above a, and d directly above both.
+    """
     edges: dict[Any, list[Any]] = {}
     for chain in text.split(";"):
         steps = [[element(name.strip()) for name in step.split(",")] for step in chain.split("<")]
+        for low in steps[0]:
+            edges.setdefault(low, [])
         for lows, highs in pairwise(steps):
             for low in lows:
                 edges.setdefault(low, []).extend(highs)
-    return edges
+    return Lattice(name, edges, source)

@@ -38,8 +38,8 @@ def is_foreign_array(kind: Any) -> bool:
 def to_numpy_array(value: object) -> NDArray[Any]:
     """Convert a foreign array to a NumPy array, which shares its memory where the library can.
 
-    Raises GraphError for arrays on other devices than the CPU, arrays whose values np.asarray would
-    convert, and arrays of Python objects.
+    Raises GraphError for arrays that their library does not give to NumPy, such as those of other
+    devices, arrays whose values np.asarray would convert, and arrays of Python objects.
     """
     kind = type(value)
     name = f"{kind.__module__}.{kind.__name__}"
@@ -70,43 +70,22 @@ def _reader_of(kind: type[Any]) -> Callable[[Any, str], NDArray[Any]]:
 
 
 def _of_protocols(value: Any, name: str) -> NDArray[Any]:
-    """Return the values by np.asarray, or by np.from_dlpack where the array has DLPack alone."""
-    _require_cpu(value, name)
+    """Return the values by np.asarray, or by np.from_dlpack where the array has DLPack alone.
+
+    Libraries refuse arrays of other devices, or copy them.
+    """
     kind = cast("type[Any]", type(value))
     reads = any(hasattr(kind, method) for method in _READ_BY_ASARRAY)
     return np.asarray(value) if reads or not hasattr(kind, "__dlpack__") else np.from_dlpack(value)
 
 
-def _require_cpu(value: Any, name: str) -> None:
-    """Raise GraphError for an array whose DLPack device is not the CPU."""
-    try:
-        device = int(value.__dlpack_device__()[0])
-    except Exception:  # without DLPack, or of a kind that it does not export
-        return
-    if device not in _OF_CPU:
-        kind = _DEVICES.get(device, f"DLPack's type {device}")
-        raise GraphError(f"a {name} is on a device of {kind}", fix="copy it to the CPU first")
-
-
-_OF_CPU = frozenset({1, 3, 11, 13})
-"""DLPack's types of memory that the CPU reads: its own, pinned for CUDA and ROCm, managed."""
-
-_DEVICES = {2: "CUDA", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm"}
-
-
 def _of_torch(tensor: Any, name: str) -> NDArray[Any]:
-    """Return the values of a PyTorch tensor; bfloat16 and float8 as in ml_dtypes."""
-    kinds = [kind for kind in ("quantized", "nested") if getattr(tensor, f"is_{kind}")]
-    layout = (*kinds, str(tensor.layout).removeprefix("torch."))[0]
-    for refused, problem, fix in (
-        (tensor.is_meta, "has no values, since its device is 'meta'", "pass a tensor of the CPU"),
-        (tensor.device.type != "cpu", f"is on device '{tensor.device}'", "pass x.cpu()"),
-        (layout == "quantized", "is quantized", "pass x.dequantize()"),
-        (layout != "strided", f"has layout {layout}", "pass x.to_dense()"),
-        (tensor.requires_grad, "requires grad, which would end here", "pass x.detach()"),
-    ):
-        if refused:
-            raise GraphError(f"a {name} {problem}", fix=fix)
+    """Return the values of a PyTorch tensor; bfloat16 and float8 as in ml_dtypes.
+
+    PyTorch itself refuses tensors of other devices and layouts, and quantized ones.
+    """
+    if tensor.requires_grad:
+        raise GraphError(f"a {name} requires grad, which would end here", fix="pass x.detach()")
     plain = tensor.resolve_conj().resolve_neg()
     dtype = str(tensor.dtype).removeprefix("torch.")
     if not dtype.startswith(("bfloat", "float8")):

@@ -31,7 +31,6 @@ from graphir.promotion import rules as rules_named
 
 Result = TypeVar("Result")
 
-_NO_ATTRS: dict[str, Any] = {}
 _TIES: Callable[..., Ties] = choice(*get_args(Ties))
 _FUNCTIONS: Callable[..., Functions] = choice(*get_args(Functions))
 

@@ -15,14 +15,13 @@ from typing import Any, cast
 
 from graphir import ops
 from graphir.dtypes import DType
-from graphir.errors import GraphError
 from graphir.ir.graph import Graph
 from graphir.ir.symbol import Symbol
 from graphir.location import CompoundLocation, Location, Source
 from graphir.ops import control
 from graphir.ops.attribute_record import NO_ATTRIBUTES
-from graphir.ops.dims import Dim, Shape, Size
-from graphir.ops.op import Attributes, Inference, Op, Resolved, Signature, Types
+from graphir.ops.dims import Dim, Size
+from graphir.ops.op import Attributes, Inference, Op, Signature, Types
 from graphir.ops.types import TensorType
 from graphir.promotion.rules import PromotionRules
 
@@ -140,7 +139,7 @@ class Relocation:
         return tuple(
             origin._replace(
                 location=self.location(origin.location, owner[1], True)
-                if owner and _is_of(origin.op, origin.location, owner[0])
+                if owner and (origin.op, origin.location) == (owner[0].op.name, owner[0].location)
                 else self.location(origin.location, layer, origin.op in ops.CONTROL)
             )
             for origin in source
@@ -158,10 +157,6 @@ class Relocation:
             new.layer = "/".join(filter(None, (layer, location.layer)))
             entry = self._locations[key] = location, new
         return entry[1]
-
-
-def _is_of(op: str, location: Location, owner: Symbol) -> bool:
-    return op == owner.op.name and location == owner.location
 
 
 class _Inlining:
@@ -292,18 +287,8 @@ def _junction(
     symbol: Symbol, names: tuple[str, ...], together: int, result: TensorType, facts: dict[str, Any]
 ) -> Junction:
     op = symbol.op
-    signature = Signature("junction", _resolved, tuple(range(together)))
+    signature = Signature("junction", control.no_dtype, tuple(range(together)))
     name = symbol.attrs["callee"].name if op is control.call else op.name
-    return Junction(
-        *(name, names, signature, _shape, "A value that enters or leaves.", (), "control"),
-        result=result,
-        **facts,
-    )
-
-
-def _resolved(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
-    raise GraphError("a junction infers its type itself", op=op.name)
-
-
-def _shape(op: Op, types: Types, attrs: Attributes) -> Shape:
-    raise GraphError("a junction infers its type itself", op=op.name)
+    doc = "A value that enters or leaves."
+    facts["result"] = result
+    return Junction(name, names, signature, control.no_dims, doc, (), "control", **facts)

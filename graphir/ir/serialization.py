@@ -114,9 +114,6 @@ def state_of(graph: Graph) -> dict[str, Any]:
 def restore(graph: Graph, state: dict[str, Any]) -> None:
     """Fill an empty graph from a state that `state_of` returned."""
     graph.rules, graph.trace_state = rules(state["rules"]), TraceState()
-    if "provenance" not in state:  # of a pickle before graphir 0.2
-        names = "library", "file", "notes", "unseen", "defaults"
-        state["provenance"] = Provenance(**{name: state.pop(name) for name in names})
     graph.__dict__.update({name: state[name] for name in state if name != "rules"}, symbols=[])
     at: Callable[[int], Symbol] = graph.symbols.__getitem__
     for op, places, attrs, type_, source in state["symbols"]:

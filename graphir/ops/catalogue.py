@@ -6,21 +6,32 @@ floats follow IEEE 754 and NumPy on C-contiguous operands; integers wrap.
 
 from __future__ import annotations
 
-from reprlib import repr as brief
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphir.errors import GraphError
 from graphir.ops import attributes as at
 from graphir.ops import dtype_rules as sig
 from graphir.ops import shape_rules as shapes
-from graphir.ops.op import CATALOGUE, OPTIONAL, Attr, GraphValue, Op, Signature
+from graphir.ops.op import CATALOGUE, OPTIONAL, Attr, Op, Signature
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from graphir.hints import ArrayOrNumber
     from graphir.ir.symbol import Symbol
-    from graphir.ops import op_calls as calls
-    from graphir.ops.dims import DimLike
+    from graphir.ops.dims import Shape
+
+    class UnaryOp(Op):
+        """An op of one operand, as type checkers see it; there is no such class at run time."""
+
+        def __call__(self, x: ArrayOrNumber) -> Symbol: ...
+
+    class BinaryOp(Op):
+        """An op of two operands, as type checkers see it."""
+
+        def __call__(self, lhs: ArrayOrNumber, rhs: ArrayOrNumber) -> Symbol: ...
+
 
 _AXIS = Attr("axis", at.axis, -1)
 _AXES = Attr("axis", at.axes, None)
@@ -30,42 +41,44 @@ _SHAPE = Attr("shape", at.shape)
 _LITERAL = Attr("literal", at.optional_number, None)
 
 
-def _op(*facts: Any, **more: Any) -> Any:
-    """Return an Op; each assignment names the type of its calls, for type checkers."""
-    return Op(*facts, **more)
+def _unary(name: str, signature: Signature, doc: str, **facts: Any) -> UnaryOp:
+    op: Any = Op(name, ("x",), signature, shapes.same, doc, **facts)
+    return op
 
 
-def _unary(name: str, signature: Signature, doc: str, **facts: Any) -> calls.UnaryOp:
-    return _op(name, ("x",), signature, shapes.same, doc, **facts)
+def _binary(name: str, signature: Signature, doc: str, **facts: Any) -> BinaryOp:
+    op: Any = Op(name, ("lhs", "rhs"), signature, shapes.broadcast, doc, **facts)
+    return op
 
 
-def _binary(name: str, signature: Signature, doc: str, **facts: Any) -> calls.BinaryOp:
-    return _op(name, ("lhs", "rhs"), signature, shapes.broadcast, doc, **facts)
-
-
-def _reduction(name: str, signature: Signature, doc: str, *attrs: Attr, **facts: Any) -> Any:
+def _reduction(name: str, signature: Signature, doc: str, *attrs: Attr, **facts: Any) -> Op:
     attrs = (_AXES, _KEEP, *attrs)
     return Op(name, ("x",), signature, shapes.reduced, doc, attrs, "reduction", **facts)
 
 
-def _locator(name: str, doc: str) -> Any:
+def _locator(name: str, doc: str) -> Op:
     attrs = (Attr("axis", at.optional_axis, None), _KEEP, _DTYPE)
     return Op(name, ("x",), sig.POSITION, shapes.located, doc, attrs, "reduction")
 
 
-def _rowwise(name: str, signature: Signature, doc: str, *attrs: Attr, **facts: Any) -> Any:
+def _rowwise(name: str, signature: Signature, doc: str, *attrs: Attr, **facts: Any) -> Op:
     attrs = (_AXIS, *attrs)
     return Op(name, ("x",), signature, shapes.at_least_1d, doc, attrs, "rowwise", **facts)
 
 
 def _movement(
-    name: str, shape: Any, doc: str, *attrs: Attr, operands: Any = ("x",), **more: Any
-) -> Any:
+    name: str,
+    shape: Callable[..., Shape],
+    doc: str,
+    *attrs: Attr,
+    operands: tuple[str, ...] = ("x",),
+    **more: Any,
+) -> Op:
     signature = more.pop("signature", sig.SAME)
     return Op(name, operands, signature, shape, doc, attrs, "movement", **more)
 
 
-def _creation(name: str, shape: Any, doc: str, *attrs: Attr) -> Any:
+def _creation(name: str, shape: Callable[..., Shape], doc: str, *attrs: Attr) -> Op:
     return Op(name, (), sig.CREATION, shape, doc, (Attr("dtype", at.dtype), *attrs), "creation")
 
 
@@ -129,7 +142,7 @@ erf = _unary("erf", sig.REAL_FLOATING, "The error function.")
 sigmoid = _unary("sigmoid", sig.REAL_FLOATING, "1 / (1 + exp(-x)).")
 silu = _unary("silu", sig.REAL_FLOATING, "x * sigmoid(x).")
 softplus = _unary("softplus", sig.REAL_FLOATING, "log(1 + exp(x)) without overflow.")
-gelu: calls.GeluOp = _op(
+gelu = Op(
     "gelu",
     ("x",),
     sig.REAL_FLOATING,
@@ -187,17 +200,15 @@ right_shift = _binary(
 )
 
 # -- selection and conversion
-where: calls.WhereOp = _op(
+where = Op(
     "where",
     ("condition", "x", "y"),
     sig.SELECT,
     shapes.broadcast,
     "x where the condition is true, else y.",
 )
-clip: calls.ClipOp = _op(
-    "clip", ("x", "low", "high"), sig.CLIP, shapes.broadcast, "min(max(x, low), high)."
-)
-cast: calls.CastOp = _op(
+clip = Op("clip", ("x", "low", "high"), sig.CLIP, shapes.broadcast, "min(max(x, low), high).")
+cast = Op(
     "cast",
     ("x",),
     sig.CAST,
@@ -214,10 +225,10 @@ conj = _unary("conj", sig.SAME, "The complex conjugate.")
 as_complex = _binary("as_complex", sig.COMPLEX_OF, "x + y*i from real x and y.")
 
 # -- reductions
-sum: calls.SumOp = _reduction(
+sum = _reduction(
     "sum", sig.ACCUMULATION, "The sum, pairwise as NumPy adds.", _DTYPE, numpy="add.reduce"
 )
-numpy_sum: calls.MaskedSumOp = _op(
+numpy_sum = Op(
     "numpy_sum",
     ("x", "mask"),
     sig.MASKED_ACCUMULATION,
@@ -230,45 +241,33 @@ numpy_sum: calls.MaskedSumOp = _op(
     ),
     "reduction",
 )
-prod: calls.SumOp = _reduction(
-    "prod", sig.ACCUMULATION, "The product.", _DTYPE, numpy="multiply.reduce"
-)
-max: calls.ReductionOp = _reduction(
+prod = _reduction("prod", sig.ACCUMULATION, "The product.", _DTYPE, numpy="multiply.reduce")
+max = _reduction(
     "max",
     sig.ORDERING,
     "The greatest; NaN if any is; 0.0 is above -0.0.",
     numpy="amax maximum.reduce",
 )
-min: calls.ReductionOp = _reduction(
+min = _reduction(
     "min", sig.ORDERING, "The least; NaN if any is; -0.0 is below 0.0.", numpy="amin minimum.reduce"
 )
-mean: calls.ReductionOp = _reduction("mean", sig.MEAN, "The arithmetic mean.")
-var: calls.VarianceOp = _reduction(
+mean = _reduction("mean", sig.MEAN, "The arithmetic mean.")
+var = _reduction(
     "var", sig.SPREAD, "The variance over n - correction.", Attr("correction", at.integer, 0)
 )
-std: calls.VarianceOp = _reduction(
-    "std", sig.SPREAD, "The square root of var.", Attr("correction", at.integer, 0)
-)
-any: calls.ReductionOp = _reduction(
-    "any", sig.LOGICAL, "Whether any is true.", numpy="logical_or.reduce"
-)
-all: calls.ReductionOp = _reduction(
-    "all", sig.LOGICAL, "Whether all are true.", numpy="logical_and.reduce"
-)
-argmax: calls.LocatorOp = _locator(
-    "argmax", "The place of the first greatest; the flat one where axis is None."
-)
-argmin: calls.LocatorOp = _locator(
-    "argmin", "The place of the first least; the flat one where axis is None."
-)
-cumulative_sum: calls.CumulativeOp = _rowwise(
+std = _reduction("std", sig.SPREAD, "The square root of var.", Attr("correction", at.integer, 0))
+any = _reduction("any", sig.LOGICAL, "Whether any is true.", numpy="logical_or.reduce")
+all = _reduction("all", sig.LOGICAL, "Whether all are true.", numpy="logical_and.reduce")
+argmax = _locator("argmax", "The place of the first greatest; the flat one where axis is None.")
+argmin = _locator("argmin", "The place of the first least; the flat one where axis is None.")
+cumulative_sum = _rowwise(
     "cumulative_sum",
     sig.ACCUMULATION,
     "Sums from the first on.",
     _DTYPE,
     numpy="cumsum add.accumulate",
 )
-cumulative_prod: calls.CumulativeOp = _rowwise(
+cumulative_prod = _rowwise(
     "cumulative_prod",
     sig.ACCUMULATION,
     "Products so far.",
@@ -277,13 +276,9 @@ cumulative_prod: calls.CumulativeOp = _rowwise(
 )
 
 # -- rows: softmax, norms, sorting
-softmax: calls.RowOp = _rowwise(
-    "softmax", sig.REAL_FLOATING, "exp(x - max) / sum of it, along an axis."
-)
-logsoftmax: calls.RowOp = _rowwise(
-    "logsoftmax", sig.REAL_FLOATING, "log(softmax(x)), computed stably."
-)
-layer_norm: calls.LayerNormOp = _op(
+softmax = _rowwise("softmax", sig.REAL_FLOATING, "exp(x - max) / sum of it, along an axis.")
+logsoftmax = _rowwise("logsoftmax", sig.REAL_FLOATING, "log(softmax(x)), computed stably.")
+layer_norm = Op(
     "layer_norm",
     ("x", "scale", "shift"),
     sig.REAL_FLOATING,
@@ -292,14 +287,14 @@ layer_norm: calls.LayerNormOp = _op(
     (Attr("epsilon", at.positive, 1e-5),),
     "rowwise",
 )
-sort: calls.SortOp = _rowwise(
+sort = _rowwise(
     "sort",
     sig.ORDERING,
     "Sorted, NaN last. Zeros of both signs keep their order, or have NumPy's if not stable.",
     Attr("descending", at.flag, False),
     Attr("stable", at.flag, True),
 )
-argsort: calls.ArgSortOp = _rowwise(
+argsort = _rowwise(
     "argsort",
     sig.POSITION,
     "The order that sorts. Equal values keep their order, or have NumPy's if not stable.",
@@ -307,7 +302,7 @@ argsort: calls.ArgSortOp = _rowwise(
     _DTYPE,
     Attr("stable", at.flag, True),
 )
-searchsorted: calls.SearchOp = _op(
+searchsorted = Op(
     "searchsorted",
     ("x", "values"),
     sig.POSITION,
@@ -319,7 +314,7 @@ searchsorted: calls.SearchOp = _op(
 
 # -- contractions
 _PAIR = ("lhs", "rhs")
-matmul: calls.MatMulOp = _op(
+matmul = Op(
     "matmul",
     _PAIR,
     sig.ARITHMETIC,
@@ -328,7 +323,7 @@ matmul: calls.MatMulOp = _op(
     (Attr("layout", at.product_layout, None),),
     "contraction",
 )
-tensordot: calls.TensorDotOp = _op(
+tensordot = Op(
     "tensordot",
     _PAIR,
     sig.ARITHMETIC,
@@ -337,7 +332,7 @@ tensordot: calls.TensorDotOp = _op(
     (Attr("axes", at.contracted, 2),),
     "contraction",
 )
-outer: calls.BinaryOp = _op(
+outer = Op(
     "outer",
     _PAIR,
     sig.ARITHMETIC,
@@ -348,32 +343,24 @@ outer: calls.BinaryOp = _op(
 )
 
 # -- movement
-reshape: calls.ShapeOp = _movement(
+reshape = _movement(
     "reshape", shapes.shape_attribute, "The same elements.", Attr("shape", at.new_shape)
 )
-broadcast_to: calls.ShapeOp = _movement(
-    "broadcast_to", shapes.broadcast_to, "Repeated along axes of 1.", _SHAPE
-)
-rebind: calls.ShapeOp = _movement(
-    "rebind", shapes.rebind, "The same, dims asserted at run time.", _SHAPE
-)
-transpose: calls.TransposeOp = _movement(
+broadcast_to = _movement("broadcast_to", shapes.broadcast_to, "Repeated along axes of 1.", _SHAPE)
+rebind = _movement("rebind", shapes.rebind, "The same, dims asserted at run time.", _SHAPE)
+transpose = _movement(
     "transpose",
     shapes.swapped,
     "Two axes exchanged.",
     Attr("axis1", at.axis, -2),
     Attr("axis2", at.axis, -1),
 )
-permute: calls.PermuteOp = _movement(
-    "permute", shapes.permuted, "Axes reordered.", Attr("dims", at.permutation)
-)
-squeeze: calls.AxisOp = _movement(
-    "squeeze", shapes.squeezed, "Without an axis of 1.", Attr("axis", at.axis)
-)
-unsqueeze: calls.AxisOp = _movement(
+permute = _movement("permute", shapes.permuted, "Axes reordered.", Attr("dims", at.permutation))
+squeeze = _movement("squeeze", shapes.squeezed, "Without an axis of 1.", Attr("axis", at.axis))
+unsqueeze = _movement(
     "unsqueeze", shapes.unsqueezed, "With a new axis of 1.", Attr("axis", at.new_axis)
 )
-slice: calls.SliceOp = _movement(
+slice = _movement(
     "slice",
     shapes.sliced,
     "The elements from start to stop by step, on every axis.",
@@ -381,7 +368,7 @@ slice: calls.SliceOp = _movement(
     Attr("stop", at.limits),
     Attr("step", at.per_axis),
 )
-affine_view: calls.AffineViewOp = _movement(
+affine_view = _movement(
     "affine_view",
     shapes.affine_view,
     "The elements at origin + index @ steps: windows, diagonals, any view with strides.",
@@ -389,10 +376,8 @@ affine_view: calls.AffineViewOp = _movement(
     Attr("origin", at.limits),
     Attr("steps", at.axis_steps),
 )
-item: calls.ItemOp = _movement(
-    "item", shapes.item, "One element, of rank 0.", Attr("index", at.limits)
-)
-slice_update: calls.SliceUpdateOp = _movement(
+item = _movement("item", shapes.item, "One element, of rank 0.", Attr("index", at.limits))
+slice_update = _movement(
     "slice_update",
     shapes.slice_updated,
     "x with updates in place of the elements from start to stop by step.",
@@ -402,11 +387,11 @@ slice_update: calls.SliceUpdateOp = _movement(
     operands=("x", "updates"),
     signature=sig.UPDATE,
 )
-flip: calls.FlipOp = _movement("flip", shapes.same, "Backwards along axes.", _AXES)
-roll: calls.RollOp = _movement(
+flip = _movement("flip", shapes.same, "Backwards along axes.", _AXES)
+roll = _movement(
     "roll", shapes.same, "Shifted around an axis.", Attr("shift", at.integer), Attr("axis", at.axis)
 )
-pad: calls.PadOp = _movement(
+pad = _movement(
     "pad",
     shapes.padded,
     "Surrounded by a value.",
@@ -414,17 +399,15 @@ pad: calls.PadOp = _movement(
     Attr("value", at.number, 0),
     signature=sig.PADDING,
 )
-tile: calls.TileOp = _movement(
-    "tile", shapes.tiled, "Repeated as a whole.", Attr("repeats", at.per_axis)
-)
-repeat: calls.RepeatOp = _movement(
+tile = _movement("tile", shapes.tiled, "Repeated as a whole.", Attr("repeats", at.per_axis))
+repeat = _movement(
     "repeat",
     shapes.repeated,
     "Each element repeated along an axis.",
     Attr("repeats", at.natural),
     Attr("axis", at.axis),
 )
-concat: calls.ConcatOp = _movement(
+concat = _movement(
     "concat",
     shapes.concatenated,
     "One after another along an axis.",
@@ -432,7 +415,7 @@ concat: calls.ConcatOp = _movement(
     signature=sig.JOIN,
     variadic=True,
 )
-stack: calls.ConcatOp = _movement(
+stack = _movement(
     "stack",
     shapes.stacked,
     "Side by side along a new axis.",
@@ -440,7 +423,7 @@ stack: calls.ConcatOp = _movement(
     signature=sig.JOIN,
     variadic=True,
 )
-gather: calls.GatherOp = _movement(
+gather = _movement(
     "gather",
     shapes.gathered,
     "The slices that indices name along an axis.",
@@ -448,7 +431,7 @@ gather: calls.GatherOp = _movement(
     operands=("x", "indices"),
     signature=sig.LOOKUP,
 )
-take_along: calls.TakeAlongOp = _movement(
+take_along = _movement(
     "take_along",
     shapes.along,
     "The elements that indices name along an axis.",
@@ -456,7 +439,7 @@ take_along: calls.TakeAlongOp = _movement(
     operands=("x", "indices"),
     signature=sig.LOOKUP,
 )
-scatter: calls.ScatterOp = _movement(
+scatter = _movement(
     "scatter",
     shapes.scattered,
     "x with updates at indices along an axis, the last winning.",
@@ -464,7 +447,7 @@ scatter: calls.ScatterOp = _movement(
     operands=("x", "updates", "indices"),
     signature=sig.SCATTER,
 )
-index_update: calls.IndexUpdateOp = _movement(
+index_update = _movement(
     "index_update",
     shapes.index_updated,
     "x with updates in place of the slices that indices name, the last winning.",
@@ -472,7 +455,7 @@ index_update: calls.IndexUpdateOp = _movement(
     operands=("x", "updates", "indices"),
     signature=sig.SCATTER,
 )
-index_add: calls.IndexUpdateOp = _op(
+index_add = Op(
     "index_add",
     ("x", "updates", "indices"),
     sig.SCATTER,
@@ -483,10 +466,8 @@ index_add: calls.IndexUpdateOp = _op(
 )
 
 # -- creation
-input: calls.InputOp = _creation(
-    "input", shapes.shape_attribute, "A value given when the graph runs.", _SHAPE
-)
-constant: calls.ConstantOp = _op(
+input = _creation("input", shapes.shape_attribute, "A value given when the graph runs.", _SHAPE)
+constant = Op(
     "constant",
     (),
     sig.CONSTANT,
@@ -499,7 +480,7 @@ constant: calls.ConstantOp = _op(
     ),
     "creation",
 )
-full: calls.FullOp = _creation(
+full = _creation(
     "full",
     shapes.shape_attribute,
     "One value everywhere; `literal` where it gave the dtype.",
@@ -507,7 +488,7 @@ full: calls.FullOp = _creation(
     _SHAPE,
     _LITERAL,
 )
-range: calls.RangeOp = _creation(
+range = _creation(
     "range",
     shapes.ranged,
     "start + i * step, rounded once.",
@@ -515,7 +496,7 @@ range: calls.RangeOp = _creation(
     Attr("step", at.number),
     Attr("size", at.size),
 )
-eye: calls.EyeOp = _creation(
+eye = _creation(
     "eye",
     shapes.eye,
     "Ones on a diagonal, zeros elsewhere.",
@@ -523,7 +504,7 @@ eye: calls.EyeOp = _creation(
     Attr("columns", at.size),
     Attr("offset", at.integer, 0),
 )
-shape_of: calls.SizesOp = _op(
+shape_of = Op(
     "shape_of",
     ("x",),
     sig.SIZES,
@@ -545,15 +526,8 @@ OPTIONAL.update({
 sub, mul, div, mod = subtract, multiply, divide, remainder
 
 
-def split(x: Symbol, sizes: int | list[DimLike], axis: int = 0) -> tuple[Symbol, ...]:
-    """Return slices along an axis as a tuple; `sizes` is a list of dims, or each piece's size."""
-    if not isinstance(x, GraphValue):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise GraphError("split takes a symbol", fix="g.constant(...) makes one", got=f"{brief(x)}")
-    return x.split(sizes, axis)
-
-
-NAMES = [*(name for name, value in vars().items() if isinstance(value, Op)), "split"]
-"""The names of ops, with aliases, and of the functions composed of ops."""
+NAMES = [name for name, value in vars().items() if isinstance(value, Op)]
+"""The names of ops, with aliases."""
 
 if not TYPE_CHECKING:  # a type checker takes the names of the module
     __all__ = NAMES

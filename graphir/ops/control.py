@@ -307,17 +307,18 @@ def _length(op: Op, scanned: Types, length: Size | None) -> Size:
     return sizes[0]
 
 
-def _resolved(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
+def no_dtype(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Resolved:
+    """None: the op infers its type itself."""
     raise GraphError("its result is a tuple, which has no dtype", op=op.name)
 
 
-def _shape(op: Op, types: Types, attrs: Attributes) -> Shape:
+def no_dims(op: Op, types: Types, attrs: Attributes) -> Shape:
     """Those of the outputs of its graphs."""
     raise GraphError("its result is a tuple, which has no shape", op=op.name)
 
 
 _TYPED = Signature(
-    "control", _resolved, (), doc="Operands and results have the dtypes of its graphs."
+    "control", no_dtype, (), doc="Operands and results have the dtypes of its graphs."
 )
 
 
@@ -364,7 +365,7 @@ def _call(rules: PromotionRules, op: Op, types: Types, attrs: Attributes) -> Res
 
 def _control(name: str, rule: Rule, doc: str, *attrs: Attr) -> ControlOp:
     return ControlOp(
-        *(name, ("operands",), _TYPED, _shape, doc, attrs, "control"), variadic=True, rule=rule
+        *(name, ("operands",), _TYPED, no_dims, doc, attrs, "control"), variadic=True, rule=rule
     )
 
 
@@ -401,7 +402,7 @@ call = _control(
     Attr("parameters", _string, ""),
 )
 part = PartOp(
-    *("part", ("x",), _TYPED, _shape, "One array of a tuple."), (Attr("index", _index),), "control"
+    *("part", ("x",), _TYPED, no_dims, "One array of a tuple."), (Attr("index", _index),), "control"
 )
 
 

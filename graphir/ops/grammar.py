@@ -50,13 +50,7 @@ class Values(Tokens):
         """Read the type of a tensor, of an opaque value, or of a tuple in parentheses."""
         if not self.take("("):
             return self._part_type()
-        if self.take(")"):
-            return TupleType(())
-        parts = [self._part_type()]
-        while self.take(","):
-            parts.append(self._part_type())
-        self.expect(")", " or ','")
-        return TupleType(parts)
+        return TupleType(self.separated(self._part_type, ")"))
 
     def _part_type(self) -> TensorType:
         if not self.take("opaque"):
@@ -89,12 +83,7 @@ class Values(Tokens):
         """Read the dims of a shape in brackets."""
         start = self.at
         self.expect("[", " and the dims of a shape")
-        dims: list[Size] = []
-        if not self.take("]"):
-            dims.append(self.dim())
-            while self.take(","):
-                dims.append(self.dim())
-            self.expect("]", " or ','")
+        dims = self.separated(self.dim, "]")
         if len(dims) > DEPTH or prod(map(_terms, dims)) > LARGEST_DIM:
             limit = f"{DEPTH} axes, and {LARGEST_DIM} terms in its size"
             self.fail(f"a shape has at most {limit}", start)
@@ -181,13 +170,7 @@ class Values(Tokens):
         if depth == DEPTH:
             self.fail(f"brackets nested more than {DEPTH} deep")
         self.expect("[")
-        if self.take("]"):
-            return ()
-        values = [self.value(depth + 1)]
-        while self.take(","):
-            values.append(self.value(depth + 1))
-        self.expect("]", " or ','")
-        return tuple(values)
+        return tuple(self.separated(lambda: self.value(depth + 1), "]"))
 
     def _complex(self) -> complex:
         start = self.at

@@ -103,6 +103,17 @@ class Tokens:
         self.at += 1
         return True
 
+    def separated(self, item: Callable[[], T], close: str) -> list[T]:
+        """Read items between commas up to a closing token; there may be none."""
+        items: list[T] = []
+        if self.take(close):
+            return items
+        items.append(item())
+        while self.take(","):
+            items.append(item())
+        self.expect(close, " or ','")
+        return items
+
     def name(self, what: str) -> str:
         """Read a bare name."""
         token = self.tokens[self.at]

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from graphir.dtype_lattices.order import Lattice, NoUpperBound
+from graphir.dtype_lattices.order import NoUpperBound
+from graphir.dtype_lattices.published import lattice_of_text
 from graphir.dtypes import DType
 from graphir.errors import REAL_PARTS, Fix, PromotionError, cast_first
 from graphir.promotion.library import LibraryRules
@@ -18,23 +19,10 @@ from graphir.promotion.operands import ALONE, Place, Typed
 from graphir.promotion.rules import IN_PLACE, Family
 from graphir.promotion.scalars import fits, number_text
 
-ARRAY_API_LATTICE = Lattice(
+ARRAY_API_LATTICE = lattice_of_text(
     "array_api",
-    {
-        DType.bool: [],
-        DType.int8: [DType.int16],
-        DType.int16: [DType.int32],
-        DType.int32: [DType.int64],
-        DType.uint8: [DType.uint16, DType.int16],
-        DType.uint16: [DType.uint32, DType.int32],
-        DType.uint32: [DType.uint64, DType.int64],
-        DType.float32: [DType.float64, DType.complex64],
-        DType.float64: [DType.complex128],
-        DType.complex64: [DType.complex128],
-        DType.weak_int: [DType.int8, DType.uint8, DType.float32],
-        DType.weak_float: [DType.float32],
-        DType.weak_complex: [DType.complex64],
-    },
+    "bool; i8 < i16 < i32 < i64; u8 < u16, i16; u16 < u32, i32; u32 < u64, i64; f32 < f64, c64;"
+    "f64 < c128; c64 < c128; i* < i8, u8, f32; f* < f32; c* < c64",
 )
 """Three islands: bool; integers; floats with complex numbers.
 

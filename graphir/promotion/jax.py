@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from graphir.dtype_lattices.order import Lattice
+from graphir.dtype_lattices.published import lattice_of_text
 from graphir.dtypes import DType
 from graphir.errors import PromotionError
 from graphir.promotion.library import COMPLEX, UPDATES, LibraryRules, by_op
@@ -27,41 +27,22 @@ SMALL_FLOATS = tuple(dtype for dtype in DType if dtype.is_float and dtype.narrow
 INTS = tuple(dtype for dtype in DType if dtype.is_integer and dtype.storage.name == str(dtype))
 FLOATS = (DType.bfloat16, DType.float16, DType.float32, DType.float64)
 
-JAX_LATTICE = Lattice(
+_SMALL_NAMES = ", ".join(dtype.short for dtype in SMALL_FLOATS)
+JAX_LATTICE = lattice_of_text(
     "jax",
-    {
-        DType.bool: [DType.weak_int],
-        DType.weak_int: [DType.uint8, DType.int8, *SMALL_INTS],
-        DType.uint8: [DType.int16, DType.uint16],
-        DType.uint16: [DType.int32, DType.uint32],
-        DType.uint32: [DType.int64, DType.uint64],
-        DType.uint64: [DType.weak_float],
-        DType.int8: [DType.int16],
-        DType.int16: [DType.int32],
-        DType.int32: [DType.int64],
-        DType.int64: [DType.weak_float],
-        DType.weak_float: [DType.bfloat16, DType.float16, DType.weak_complex, *SMALL_FLOATS],
-        DType.bfloat16: [DType.float32],
-        DType.float16: [DType.float32],
-        DType.float32: [DType.float64, DType.complex64],
-        DType.float64: [DType.complex128],
-        DType.weak_complex: [DType.complex64],
-        DType.complex64: [DType.complex128],
-    },
+    "bool < i* < u8, i8, i2, i4, u2, u4; u8 < i16, u16; u16 < i32, u32; u32 < i64, u64; u64 < f*;"
+    f"i8 < i16 < i32 < i64 < f* < bf16, f16, c*, {_SMALL_NAMES}; bf16, f16 < f32 < f64, c64;"
+    "f64 < c128; c* < c64 < c128",
 )
 """JAX's _type_promotion_lattice.
 
 No dtype is above the 2- and 4-bit integers and the 4- to 8-bit floats.
 """
 
-STRICT_LATTICE = Lattice(
+STRICT_LATTICE = lattice_of_text(
     "jax_strict",
-    {
-        DType.bool: [],
-        DType.weak_int: [DType.weak_float, *INTS],
-        DType.weak_float: [DType.weak_complex, *FLOATS, *SMALL_FLOATS],
-        DType.weak_complex: COMPLEX,
-    },
+    "bool; i* < f*, i8, i16, i32, i64, u8, u16, u32, u64, i2, i4, u2, u4;"
+    f"f* < c*, bf16, f16, f32, f64, {_SMALL_NAMES}; c* < c64, c128",
 )
 """_type_promotion_lattice in strict mode. A weak dtype joins with its own kind and higher kinds."""
 
@@ -209,10 +190,6 @@ class Jax(LibraryRules):
         dtype = self.inexact.get(dtype, dtype)
         return self.concrete_dtype(dtype) if op in self.strong else dtype
 
-    def division(self, dtype: DType, op: str) -> DType:
-        """Return the dtype of functions of floats."""
-        return self.floating(dtype, op)
-
     def accumulation(self, dtype: DType, op: str) -> DType:
         """Return int64 or uint64 for integers and int64 for bool.
 
@@ -358,15 +335,8 @@ JAX_STRICT = JaxStrict(
 #
 # Source: jax/_src/lax/lax.py of 0.10.2, measured (tests/peers/test_peer_jax.py).
 
-LAX_LATTICE = Lattice(
-    "jax_lax",
-    {
-        **{dtype: [] for dtype in (DType.bool, *INTS, *FLOATS, *COMPLEX, *SMALL_FLOATS)},
-        DType.weak_int: [DType.int64],
-        DType.weak_float: [DType.float64],
-        DType.weak_complex: [DType.complex128],
-    },
-)
+_ALONE = ", ".join(d.short for d in (DType.bool, *INTS, *FLOATS, *COMPLEX, *SMALL_FLOATS))
+LAX_LATTICE = lattice_of_text("jax_lax", f"{_ALONE}; i* < i64; f* < f64; c* < c128")
 """A lattice without promotion: each weak dtype joins with its default dtype alone."""
 
 

@@ -26,10 +26,6 @@ class Jep(LibraryRules):
             return dtype
         return self.common((Operand(dtype), Operand(DType.weak_float)))
 
-    def division(self, dtype: DType, op: str) -> DType:
-        """Return the dtype of functions of floats."""
-        return self.floating(dtype, op)
-
 
 _WHAT = (
     "no edges from integers to floats: these mix with literals only",

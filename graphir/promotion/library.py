@@ -9,7 +9,6 @@ from graphir.dtype_lattices.order import Lattice
 from graphir.dtypes import DType
 from graphir.errors import PromotionError, RulesFix
 from graphir.promotion.operands import ALONE, Place, Typed, instead_of
-from graphir.promotion.registry import rule_sets
 from graphir.promotion.rules import PromotionRules
 from graphir.promotion.scalars import WEAK, cell_of, float_of, number_text
 
@@ -96,27 +95,17 @@ class LibraryRules(PromotionRules):
         return dtype
 
     def lacking(self, dtype: DType, why: str) -> PromotionError:
-        """Build the error for a dtype that the library lacks.
-
-        Its fixes name a dtype and other rule sets.
-        """
+        """Build the error for a dtype that the library lacks; its fix names a dtype instead."""
         near = instead_of(dtype, self.dtypes)
+        fix = f"choose one of {', '.join(map(str, self.dtypes))}"
+        if near is not None and dtype.exact_in(near):
+            fix = f"write DType.{near}, which has all its values"
         problem = f"there is no {self.name_of(dtype)} under {self.name!r}"
-        fix = f"write DType.{near}, which has all its values" if near else ""
-        if near is None or not dtype.exact_in(near):
-            fix = f"choose one of {', '.join(map(str, self.dtypes))}"
-        have = [
-            rule_set.name
-            for rule_set in rule_sets()
-            if rule_set.lattice and dtype in rule_set.dtypes
-        ]
-        first = {
-            name.partition("_")[0]: name for name in reversed(["max", *have])
-        }  # the first rule set of each family
-        names = [f"rules={name!r}" for name in reversed(first.values())][:2]
-        verb = "has" if len(names) == 1 else "have"
-        other = f"{' or '.join(names)}, which {verb} it"
-        return PromotionError(problem, reason=why, fix=(fix, RulesFix(other)))
+        return PromotionError(problem, reason=why, fix=(fix, RulesFix("rules that have it")))
+
+    def division(self, dtype: DType, op: str) -> DType:
+        """Return the dtype in which `/` computes: that of functions of floats."""
+        return self.floating(dtype, op)
 
     def literal(self, value: Any, place: Place = ALONE) -> DType:
         """Return the weak dtype of the scalar's Python type, whatever its partners are.

@@ -7,32 +7,17 @@ from typing import Any, cast
 
 import numpy as np
 
-from graphir.dtype_lattices.order import Lattice
+from graphir.dtype_lattices.published import lattice_of_text
 from graphir.dtypes import DType
-from graphir.errors import PromotionError
+from graphir.errors import PromotionError, RulesFix
 from graphir.promotion.library import UPDATES, LibraryRules
 from graphir.promotion.operands import ALONE, Operand, Place, Typed
 from graphir.promotion.rules import PromotionRules
 
-MAX_LATTICE = Lattice(
+MAX_LATTICE = lattice_of_text(
     "max",
-    {
-        DType.bool: [DType.int8, DType.uint8],
-        DType.int8: [DType.int16],
-        DType.int16: [DType.int32],
-        DType.int32: [DType.int64],
-        DType.int64: [DType.float16],
-        DType.uint8: [DType.uint16, DType.int16],
-        DType.uint16: [DType.uint32, DType.int32],
-        DType.uint32: [DType.uint64, DType.int64],
-        DType.uint64: [DType.float16],
-        DType.index: [DType.uint64],
-        DType.address: [DType.uint64],
-        DType.float16: [DType.bfloat16],
-        DType.bfloat16: [DType.float32],
-        DType.float32: [DType.tensor_float32],
-        DType.tensor_float32: [DType.float64],
-    },
+    "bool < i8, u8; i8 < i16 < i32 < i64 < f16; u8 < u16, i16; u16 < u32, i32; u32 < u64, i64;"
+    "u64 < f16; index, addr < u64; f16 < bf16 < f32 < tf32 < f64",
 )
 """MAX 24.1, Mojo API reference, max.graph.type_promotion."""
 
@@ -67,23 +52,12 @@ _NARROW = (
 )
 
 # The wider family and the wider width win independently: uint8 with int8 asks for int8.
-MAX_TODAY_LATTICE = Lattice(
+_NARROW_NAMES = ", ".join(dtype.short for dtype in _NARROW)
+MAX_TODAY_LATTICE = lattice_of_text(
     "max_strict",
-    {
-        DType.bool: [DType.uint8, *_NARROW],
-        DType.uint8: [DType.int8, DType.uint16],
-        DType.uint16: [DType.int16, DType.uint32],
-        DType.uint32: [DType.int32, DType.uint64],
-        DType.uint64: [DType.int64],
-        DType.int8: [DType.int16],
-        DType.int16: [DType.int32, DType.float16],
-        DType.int32: [DType.int64, DType.float32],
-        DType.int64: [DType.float64],
-        **{narrow: [DType.float16] for narrow in _NARROW},
-        DType.float16: [DType.bfloat16],
-        DType.bfloat16: [DType.float32],
-        DType.float32: [DType.float64],
-    },
+    f"bool < u8, {_NARROW_NAMES}; u8 < i8, u16; u16 < i16, u32; u32 < i32, u64; u64 < i64;"
+    "i8 < i16 < i32, f16; i32 < i64, f32; i64 < f64;"
+    f"{_NARROW_NAMES} < f16 < bf16 < f32 < f64",
 )
 """Measured from MAX 26.7: `add` on all pairs (tests/golden/max_today.json)."""
 
@@ -121,17 +95,6 @@ _MEASURED_OPS = frozenset(
 )
 """The ops of the catalogue that MAX 26.7 has."""
 
-_INSTEAD: Mapping[str, str] = {
-    "positive": "x itself",
-    "square": "x * x",
-    "reciprocal": "1 / x",
-    "tan": "ops.sin(x) / ops.cos(x)",
-    "clip": "ops.minimum(ops.maximum(x, low), high)",
-    "tensordot": "a reshape and ops.matmul",
-    "eye": "g.constant[DType....](np.eye(n))",
-}
-"""Replacements for some ops that MAX lacks, written with ops that MAX has."""
-
 # The range of ints that each narrow float accepts.
 # Source: dtype_promotion.py, _DTYPE_MIN_AND_MAX_FULL_PRECISION.
 _INT_LIMITS = {
@@ -167,10 +130,9 @@ class Strict(LibraryRules):
     def admit(self, op: str, attrs: Mapping[str, Any]) -> None:
         """Refuse ops and dtype attributes that MAX lacks, and constants narrower than a byte."""
         if op not in _MEASURED_OPS | COMPOSED_OPS:
-            fix = f"write {_INSTEAD[op]}, or " if op in _INSTEAD else ""
             raise PromotionError(
-                f"{op} is not measured under {self.name!r}, because MAX 26.7 has no such op; "
-                f"{fix}build the graph under rules='max'"
+                f"{op} is not measured under {self.name!r}, because MAX 26.7 has no such op",
+                fix=RulesFix("rules='max'"),
             )
         dtype = attrs.get("dtype")
         if dtype is None:

@@ -9,14 +9,14 @@ NumPy 2.0.0, 2.4.6 and 2.5.5; `Numpy.releases` has where the earlier two differ.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from graphir.dtypes import DType
 from graphir.errors import PromotionError
 from graphir.promotion.library import COMPLEX, SIGNED, UNSIGNED, UPDATES, Facts, LibraryRules, by_op
 from graphir.promotion.operands import ALONE, Operand, Place, Typed
-from graphir.promotion.rules import IN_PLACE
+from graphir.promotion.rules import IN_PLACE, PromotionRules
 from graphir.promotion.scalars import WEAK, float_of, number_text, round_scalar
 
 REALS = (DType.float16, DType.float32, DType.float64)
@@ -106,7 +106,8 @@ class Numpy(LibraryRules):
         arrays = [dtype for dtype in dtypes if not dtype.weak and dtype is not DType.bool]
         weak = max((dtype for dtype in dtypes if dtype.weak), key=_WEAK.index, default=None)
         if any(not dtype.is_integer for dtype in arrays):
-            part = _widest(FLOATS.get(dtype, dtype).part for dtype in arrays)
+            parts = [FLOATS.get(dtype, dtype).part for dtype in arrays]
+            part = max(parts, key=lambda dtype: dtype.bits)
             return _WITH_PARTS[part] if any(dtype.is_complex for dtype in dtypes) else part
         if weak and (weak is not DType.weak_int or not arrays):
             return self.concrete_dtype(weak)
@@ -281,6 +282,10 @@ class Numpy(LibraryRules):
         """Return float16 for bool and 8-bit integers, float32 for 16 bits, else float64."""
         return FLOATS.get(dtype, dtype)
 
+    def division(self, dtype: DType, op: str) -> DType:
+        """Return the dtype of `/`: float64 for bool and integers."""
+        return PromotionRules.division(self, dtype, op)
+
     def average(self, dtype: DType, op: str) -> DType:
         """Return the dtype of `/`: float64 for bool and integers."""
         return self.division(dtype, op)
@@ -309,10 +314,6 @@ _WITH_PARTS = {
     DType.float32: DType.complex64,
     DType.float64: DType.complex128,
 }
-
-
-def _widest(dtypes: Iterable[DType]) -> DType:
-    return max(dtypes, key=lambda dtype: dtype.bits)
 
 
 def _integer(dtypes: Sequence[DType]) -> DType:
@@ -353,6 +354,7 @@ class Cupy(Numpy):
     roots = False
     in_place = IN_PLACE
     has_scalars = False
+    has_idle_bounds = False
     exceptions = by_op(
         {
             **FACTS,
@@ -366,10 +368,6 @@ class Cupy(Numpy):
     def literal_value(self, value: Any, place: Place) -> Any:
         """Return the value unchanged: the bounds of clip are ordinary operands."""
         return value
-
-    def omits_bound(self, value: Any, place: Place) -> bool:
-        """Return False: clip uses every bound."""
-        return False
 
     def shortcut(self, value: Any, place: Place) -> bool:
         """Return False: `**` is the function power (cupy/_core/core.pyx)."""

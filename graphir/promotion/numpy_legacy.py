@@ -71,6 +71,7 @@ class NumpyLegacy(Numpy):
     of_numbers = False  # no dtype is weak
     by_value = True
     scalar_exponents = True
+    has_idle_bounds = False  # clip omits bounds only since NumPy 2.1
     exceptions = by_op({**FACTS, "floor ceil trunc": FLOATS})
 
     def operands(self, values: Sequence[Any]) -> list[Typed]:
@@ -136,13 +137,16 @@ class NumpyLegacy(Numpy):
         """
         return place.operands[0].dtype if self.shortcut(value, place) else self.own(value)
 
-    def omits_bound(self, value: Any, place: Place) -> bool:
-        """Return False: clip omits bounds only since NumPy 2.1."""
-        return False
-
     def shortcut(self, value: Any, place: Place) -> bool:
         """Whether `**` replaces this exponent by a function of x, computed in the dtype of x."""
-        return _quick(value, place)
+        if place.op != "pow" or not place.at or isinstance(value, (bool, complex)):
+            return False
+        base, rank = place.operands[0].dtype, place.operands[0].rank
+        if not rank and (place.is_result or base is DType.bool):
+            return False
+        if base.is_inexact:
+            return value in (-1, 0, 0.5, 1, 2)
+        return (base is DType.bool or isinstance(value, int)) and value == 2
 
     def _unanimous(
         self,
@@ -189,18 +193,6 @@ class NumpyLegacy(Numpy):
                 if all(self.promote(operand.beside(loop), loop) is loop for operand in operands)
             )
             yield next(fitting, None) or self.promote(*(operand.dtype for operand in operands))
-
-
-def _quick(value: Any, place: Place) -> bool:
-    """Whether `**` replaces this exponent by a function of x, computed in the dtype of x."""
-    if place.op != "pow" or not place.at or isinstance(value, (bool, complex)):
-        return False
-    base, rank = place.operands[0].dtype, place.operands[0].rank
-    if not rank and (place.is_result or base is DType.bool):
-        return False
-    if base.is_inexact:
-        return value in (-1, 0, 0.5, 1, 2)
-    return (base is DType.bool or isinstance(value, int)) and value == 2
 
 
 def _category(operand: Typed) -> int:

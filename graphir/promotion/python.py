@@ -5,20 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from graphir.dtype_lattices.order import Lattice
+from graphir.dtype_lattices.published import lattice_of_text
 from graphir.dtypes import DType
 from graphir.promotion.library import LibraryRules, by_op
 from graphir.promotion.operands import Number, Place, Typed
 from graphir.promotion.rules import PromotionRules
 
-PYTHON_LATTICE = Lattice(
-    "python",
-    {
-        DType.bool: [DType.weak_int],
-        DType.weak_int: [DType.weak_float],
-        DType.weak_float: [DType.weak_complex],
-    },
-)
+PYTHON_LATTICE = lattice_of_text("python", "bool < i* < f* < c*")
 
 
 class Python(LibraryRules):
@@ -51,10 +44,6 @@ class Python(LibraryRules):
             place.op == "pow" and place.at == 1 and place.operands[0].dtype.is_integer
         )
         return float(value) if is_integer_power and value < 0 else int(value)
-
-    def division(self, dtype: DType, op: str) -> DType:
-        """Return the float dtype of `/`: 1 / 2 is 0.5."""
-        return self.floating(dtype, op)
 
     def floating(self, dtype: DType, op: str) -> DType:
         """Return weak_float for bool and int, as math.sin and `/` do.

@@ -35,11 +35,6 @@ def default() -> PromotionRules | None:
     return BLOCKS.get()[-1] if BLOCKS.get() else _OF_PROCESS[0]
 
 
-def set_default(rules: PromotionRules | None) -> None:
-    """Set the default rule set of the process, or clear it with None."""
-    _OF_PROCESS[0] = rules
-
-
 class DefaultInside:
     """Context manager: inside `with rules(...):` the rule set is the default."""
 
@@ -157,7 +152,7 @@ def set_default_rules(which: RulesLike | None) -> None:
 
     None restores "max".
     """
-    set_default(None if which is None else rules(which))
+    _OF_PROCESS[0] = None if which is None else rules(which)
 
 
 # -- Lattices by name: the published ones, and those of the rule sets

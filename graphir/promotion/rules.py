@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from graphir.dtype_lattices.order import Lattice, NoUpperBound, SeveralUpperBounds, Violation
-from graphir.dtype_lattices.published import is_dtype, of_dtypes
+from graphir.dtype_lattices.published import of_dtypes
 from graphir.dtypes import DType, DTypeLike
 from graphir.errors import REAL_PARTS, Fix, GraphError, PromotionError, RulesFix, cast_first
 from graphir.escape import printable
@@ -54,22 +54,6 @@ Each family is a method of PromotionRules that returns the dtype of its ops.
 """
 
 
-class FamilyRules:
-    """Dtype decisions of a library about single ops; the defaults here change nothing."""
-
-    def accumulator(self, dtype: DType, op: str) -> DType:
-        """Return the accumulator of a sum whose caller names `dtype`: by default `dtype` itself."""
-        return dtype
-
-    def clip_dtype(self, first: DType, join: DType) -> DType:
-        """Return the dtype of clip from its first operand's dtype and the join of all operands."""
-        return join
-
-    def omits_bound(self, value: Any, place: Place) -> bool:
-        """Whether clip drops the bound `value`, which no value of the first operand exceeds."""
-        return False
-
-
 # -- The in-place operators of a library: they write to the array, or bind the name to a new array
 
 IN_PLACE = frozenset(
@@ -81,27 +65,10 @@ IN_PLACE = frozenset(
 """The ops of Python's in-place operators, except `@=`, which some libraries lack."""
 
 
-class InPlaceRules:
-    """The effect of `x += y` on x.
-
-    By default arrays are immutable, and `x += y` binds x to `x + y`.
-    """
-
-    in_place: frozenset[str] = frozenset()
-    """The ops whose in-place operators write to the array. The array keeps its dtype and shape."""
-
-    has_scalars: bool = False
-    """Whether a 0-d result is an immutable scalar instead of a 0-d array."""
-
-    def storable(self, source: DType, target: DType) -> bool:
-        """Whether `x += y` may cast a result of dtype `source` to `target`, the dtype of x."""
-        return source is target
-
-
 # -- PromotionRules: the rule set of a graph, with every dtype decision of a library
 
 
-class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
+class PromotionRules(DefaultInside):
     """A rule set: how dtypes join, and the dtype of every family of ops.
 
     A subclass or instance defines the join (by `lattice`, or by overriding `join`) and overrides
@@ -109,6 +76,15 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
     max.graph.type_promotion), which refuses every silent widening that MAX's lattice does not
     contain. A refusal is a PromotionError in every rule set.
     """
+
+    in_place: frozenset[str] = frozenset()
+    """The ops whose in-place operators write to the array. The array keeps its dtype and shape.
+
+    By default arrays are immutable, and `x += y` binds x to `x + y`.
+    """
+
+    has_scalars: bool = False
+    """Whether a 0-d result is an immutable scalar instead of a 0-d array."""
 
     bool_arithmetic: frozenset[str] = frozenset(
         {
@@ -207,13 +183,8 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
         node is no dtype, or if the lattice is empty.
         """
         order = lattice if isinstance(lattice, Lattice) else Lattice.load(lattice)
-        foreign = [str(node) for node in order if not is_dtype(node)]
-        if foreign or not len(order):
-            got = f"{', '.join(foreign)}, which no dtype is named" if foreign else "nothing"
-            raise GraphError(
-                f"rules are made of dtypes, and lattice {order.name!r} has {got}",
-                fix="write names such as int8, bfloat16 or weak_float",
-            )
+        if not len(order):
+            raise GraphError(f"rules are made of dtypes, and lattice {order.name!r} has none")
         doc = doc or f"The joins of lattice {order.name!r}."
         return cls(name or order.name, doc, order, source or order.source)
 
@@ -440,6 +411,22 @@ class PromotionRules(InPlaceRules, FamilyRules, DefaultInside):
     def position(self, op: str) -> DType:
         """Return the result dtype of argmax, argsort, searchsorted and shape_of."""
         return DType.int64
+
+    def accumulator(self, dtype: DType, op: str) -> DType:
+        """Return the accumulator of a sum whose caller names `dtype`: by default `dtype` itself."""
+        return dtype
+
+    def clip_dtype(self, first: DType, join: DType) -> DType:
+        """Return the dtype of clip from its first operand's dtype and the join of all operands."""
+        return join
+
+    def omits_bound(self, value: Any, place: Place) -> bool:
+        """Whether clip drops the bound `value`, which no value of the first operand exceeds."""
+        return False
+
+    def storable(self, source: DType, target: DType) -> bool:
+        """Whether `x += y` may cast a result of dtype `source` to `target`, the dtype of x."""
+        return source is target
 
     def concrete_dtype(self, weak: DType) -> DType:
         """Return the default dtype of a weak dtype; a concrete dtype stays."""

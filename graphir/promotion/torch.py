@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from graphir.dtype_lattices.order import Lattice
+from graphir.dtype_lattices.published import lattice_of_text
 from graphir.dtypes import DType
 from graphir.errors import PromotionError
 from graphir.promotion.library import UPDATES, LibraryRules, by_op
@@ -23,25 +23,13 @@ from graphir.promotion.operands import ALONE, Number, Operand, Place, Typed
 from graphir.promotion.rules import IN_PLACE, PromotionRules
 
 _HALVES = (DType.float16, DType.bfloat16)
-_FLOAT8 = "float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu"
 _WITHOUT_INTS = (DType.uint16, DType.uint32, DType.uint64)
 
-TORCH_LATTICE = Lattice(
+TORCH_LATTICE = lattice_of_text(
     "torch",
-    {
-        DType.bool: [DType.uint8, DType.int8],
-        DType.uint8: [DType.int16],
-        DType.int8: [DType.int16],
-        DType.int16: [DType.int32],
-        DType.int32: [DType.int64],
-        DType.int64: _HALVES,
-        **dict.fromkeys(_WITHOUT_INTS, _HALVES),
-        **dict.fromkeys(_HALVES, (DType.float32,)),
-        DType.float32: [DType.float64, DType.complex64],
-        DType.float64: [DType.complex128],
-        DType.complex64: [DType.complex128],
-        **{DType(name): [] for name in _FLOAT8.split()},
-    },
+    "bool < u8, i8; u8 < i16; i8 < i16 < i32 < i64 < f16, bf16; u16, u32, u64 < f16, bf16 < f32;"
+    "f32 < f64, c64; f64 < c128; c64 < c128;"
+    "f8e4m3fn; f8e4m3fnuz; f8e5m2; f8e5m2fnuz; f8e8m0fnu",
 )
 """promoteTypes, except that uint16, uint32 and uint64 do not mix with complex numbers either."""
 
@@ -63,7 +51,7 @@ _NUMBERS = {
 torch.set_default_dtype, float32 by default, changes the last two.
 """
 
-_INTS = tuple(d for d in TORCH_LATTICE if d.is_integer)
+_INTS: tuple[DType, ...] = tuple(d for d in TORCH_LATTICE if d.is_integer)
 _NO_INTS = dict.fromkeys((DType.bool, *_INTS))
 _NO_COMPLEX = dict.fromkeys(d for d in TORCH_LATTICE if d.is_complex)
 
@@ -279,10 +267,6 @@ class Torch(LibraryRules):
     def floating(self, dtype: DType, op: str) -> DType:
         """Return float32 for bool and integers; a float or complex dtype stays."""
         return dtype if dtype.is_inexact else DType.float32
-
-    def division(self, dtype: DType, op: str) -> DType:
-        """Return the dtype of functions of floats."""
-        return self.floating(dtype, op)
 
     def storable(self, source: DType, target: DType) -> bool:
         """torch.can_cast: whether the target's category is the source's or a higher one."""

@@ -13,7 +13,7 @@ from graphir.errors import GraphirError
 from graphir.promotion import RulesLike, rule_sets
 from graphir.promotion import rules as _rules
 from graphir.promotion.explicit import EXPLICIT
-from graphir.promotion.operands import Operand, OperandLike, Typed, operand_of, witness
+from graphir.promotion.operands import Operand, OperandLike, operand_of, witness
 from graphir.promotion.rules import PromotionRules
 
 WIDTH = 100
@@ -54,8 +54,9 @@ class Explanation(NamedTuple):
     def __str__(self) -> str:
         operands = " and ".join(map(_operand_name, self.operands))
         lines = [f"{operands} promote to {self.result} under {self.rules!r}"]
-        ways = zip(self.operands, self.paths, self.witnesses, strict=True)
-        lines += [_way(*way) for way in ways if len(way[1]) > 1 or way[2] is not None]
+        for _, path, cost in self.ways():
+            if " -> " in path or cost != "exact":
+                lines.append(f"  {path}: {cost}")
         if self.others:
             lines += ["", "Other rule sets:", *_align(list(map(_row, self.others.items())))]
         return "\n".join(piece for line in lines for piece in _wrap(line))
@@ -121,7 +122,10 @@ def explained(rules: PromotionRules, operands: Sequence[Any]) -> Explanation:
     types = rules.operands(operands)
     result = rules.common(types)
     types = [
-        operand_of(operand) if isinstance(operand, _ARRAYS) and _is_cast(dtype) else dtype
+        # The rules see an array without a value by a dtype that may differ from its own.
+        operand_of(operand)
+        if isinstance(operand, (np.ndarray, np.generic)) and getattr(dtype, "value", None) is None
+        else dtype
         for dtype, operand in zip(types, operands, strict=True)
     ]
     names = tuple(
@@ -133,14 +137,6 @@ def explained(rules: PromotionRules, operands: Sequence[Any]) -> Explanation:
     return Explanation(rules.name, names, result, paths, losses)
 
 
-_ARRAYS = (np.ndarray, np.generic)
-
-
-def _is_cast(operand: Typed) -> bool:
-    """Answer whether the rules see an array by a dtype alone, which may differ from its own."""
-    return getattr(operand, "value", None) is None
-
-
 def reason(error: GraphirError) -> str:
     """Return the reason of an error, or its problem where it has no reason."""
     return error.reason or error.problem
@@ -148,11 +144,6 @@ def reason(error: GraphirError) -> str:
 
 def _operand_name(operand: Any) -> str:
     return str(operand) if isinstance(operand, DType) else f"the literal {operand!r}"
-
-
-def _way(operand: Any, path: tuple[DType, ...], witness: complex | None) -> str:
-    """Format an operand's path up the lattice and its loss."""
-    return f"  {' -> '.join(map(str, path))}: {_cost(operand, witness)}"
 
 
 def _cost(operand: Any, witness: complex | None) -> str:

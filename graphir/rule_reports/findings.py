@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from graphir.dtype_lattices.order import LAWS, Violation, Violations
 
@@ -52,11 +51,3 @@ _UNITS = {1: "element", 2: "pair", 3: "triple"}
 def count_text(count: int, unit: str) -> str:
     """Format a count with its unit: `1 pair`, `2 pairs`."""
     return f"{count} {unit}" if count == 1 else f"{count} {unit}s"
-
-
-def edges_text(edges: Sequence[tuple[Any, Any]]) -> str:
-    """Format redundant edges in a line: their number and a list."""
-    if not edges:
-        return "redundant edges: none"
-    pairs = ", ".join(f"{low} < {high}" for low, high in edges)
-    return f"redundant edges: {len(edges)}, implied by others: {pairs}"

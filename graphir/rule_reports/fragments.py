@@ -58,7 +58,7 @@ def table_fragment(table: Table) -> str:
 def _grid(table: Table) -> tuple[str, str]:
     part, note = brief_table(table)
     notes = paragraphs([*table_notes(part), *([note] if note else [])])
-    return tag("div", html_grid(part, titles=False), class_="scroll"), notes
+    return tag("div", html_grid(part), class_="scroll"), notes
 
 
 def rules_fragment(rules: PromotionRules) -> str:

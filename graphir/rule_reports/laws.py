@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from itertools import product
 from typing import Any, TypeAlias
 
 from graphir.dtype_lattices.order import LAWS as JOIN_LAWS
 from graphir.dtype_lattices.order import Lattice, Violation, Violations, violations
-from graphir.dtypes import DType, DTypeLike
-from graphir.errors import GraphError, PromotionError
+from graphir.dtypes import DType
+from graphir.errors import PromotionError
 from graphir.promotion import RulesLike, rules
 from graphir.promotion.rules import PromotionRules
 
-Table: TypeAlias = Mapping[Any, Mapping[Any, "DTypeLike | None"]]
 Join: TypeAlias = Callable[[DType, DType], DType]
 
 LAWS = (*JOIN_LAWS, "width", "exactness")
@@ -25,24 +24,18 @@ The check of these two skips weak dtypes, which yield to other dtypes by design.
 """
 
 
-def laws(subject: RulesLike | Lattice[Any] | Table) -> Violations:
-    """Return every violation of LAWS by a rule set, the name of a rule set, a lattice or a table.
+def laws(subject: RulesLike | Lattice[Any]) -> Violations:
+    """Return every violation of LAWS by a rule set, the name of a rule set, or a lattice.
 
-    Violations are sorted by law, with counterexamples of the smallest dtypes first. A table maps
-    each row (lhs) to its columns (rhs), by dtypes or their names; None or a missing cell stands for
-    a pair that raises. A lattice of nodes other than dtypes has the laws of a join alone.
+    Violations are sorted by law, with counterexamples of the smallest dtypes first. A lattice of
+    nodes other than dtypes has the laws of a join alone.
     """
-    if isinstance(subject, str):
-        subject = rules(subject)
     if isinstance(subject, Lattice):
         nodes: Iterable[Any] = [node for node in subject if isinstance(node, DType)]
         return _with(subject.laws(), _conversions(_sorted(nodes), subject.join))
-    if isinstance(subject, PromotionRules):
-        dtypes, join = _sorted(subject.dtypes), _asker(subject)
-    else:
-        cells = _cells(subject)
-        dtypes, join = _sorted(dtype for pair in cells for dtype in pair), _reader(cells)
-    return _with(violations(dtypes, join), _conversions(dtypes, join))
+    rule_set = subject if isinstance(subject, PromotionRules) else rules(subject)
+    dtypes = _sorted(rule_set.dtypes)
+    return _with(violations(dtypes, rule_set.promote), _conversions(dtypes, rule_set.promote))
 
 
 def _with(of_join: Violations, others: Iterable[Violation]) -> Violations:
@@ -54,35 +47,6 @@ def _sorted(dtypes: Iterable[DType]) -> list[DType]:
     """Sort dtypes by width, then in the order of DType."""
     present = {*dtypes}
     return sorted((d for d in DType if d in present), key=lambda dtype: dtype.bits)
-
-
-def _asker(rules: PromotionRules) -> Join:
-    return lambda a, b: rules.promote(a, b)
-
-
-def _cells(table: Table) -> dict[tuple[DType, DType], DType | None]:
-    subject: Any = table
-    rows: list[Any] = [*table.values()] if isinstance(subject, Mapping) else [subject]
-    if not all(isinstance(row, Mapping) for row in rows):
-        raise GraphError(
-            "laws are those of a rule set, its name, a lattice or a table such as "
-            "{'int8': {'int16': 'int16'}}",
-            got=f"{subject!r}",
-        )
-    return {
-        (DType(a), DType(b)): None if cell is None else DType(cell)
-        for a, row in table.items()
-        for b, cell in row.items()
-    }
-
-
-def _reader(cells: Mapping[tuple[DType, DType], DType | None]) -> Join:
-    def join(a: DType, b: DType) -> DType:
-        if (cell := cells.get((a, b))) is None:
-            raise PromotionError(f"{a} and {b} have no common dtype in this table")
-        return cell
-
-    return join
 
 
 def _conversions(dtypes: list[DType], join: Join) -> Iterator[Violation]:

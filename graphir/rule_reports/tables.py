@@ -1,9 +1,7 @@
-"""Promotion tables as text, Markdown, HTML, JSON and CSV."""
+"""Promotion tables as text, Markdown and JSON, and as a fragment of HTML."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -58,27 +56,17 @@ def text_table(rules: PromotionRules, color: bool = False, width: int | None = N
 def _table_text(table: Table, color: bool = False, width: int | None = None) -> str:
     blocks = [_block(table, columns, color) for columns in _columns_of_blocks(table, width)]
     lines = [line for block in blocks for line in ("", *block)][1:]
-    phrases = [
-        _ansi(_ANSI[k], meaning) if color else meaning for k, meaning in counts(table).items()
-    ]
-    notes = [f"{count_text(len(table) ** 2, 'pair')}: {', '.join(phrases)}", *asymmetry(table)]
-    return "\n".join([*lines, "", *notes])
+    return "\n".join([*lines, "", *table_notes(table, color)])
 
 
 def _columns_of_blocks(table: Table, width: int | None) -> list[list[DType]]:
     """Return the columns of each block of a table, as many as fit the width, and at least one."""
-    names = [a.short for a in table]
-    room = -1 if width is None else width - max(map(len, names))
-    blocks: list[list[DType]] = [[]]
-    left = room
-    for b in table:
-        size = 2 + max(len(b.short), *(len(short_name(row[b])) for row in table.values()))
-        if width is not None and size > left and blocks[-1]:
-            blocks.append([])
-            left = room
-        blocks[-1].append(b)
-        left -= size
-    return blocks
+    widest = max(
+        len(name) for row in table.values() for name in map(short_name, (*row, *row.values()))
+    )
+    count = len(table) if width is None else max(1, (width - widest) // (widest + 2))
+    columns = [*table]
+    return [columns[start : start + count] for start in range(0, len(columns), count)]
 
 
 def _block(table: Table, columns: Sequence[DType], color: bool) -> list[str]:
@@ -109,10 +97,10 @@ def brief_text(table: Table) -> str:
     return "\n".join([_table_text(part), *([note] if note else [])])
 
 
-def table_notes(table: Table) -> list[str]:
+def table_notes(table: Table, color: bool = False) -> list[str]:
     """Return lines with the number of pairs of each kind of loss, and of asymmetric pairs."""
-    phrases = ", ".join(counts(table).values())
-    return [f"{count_text(len(table) ** 2, 'pair')}: {phrases}", *asymmetry(table)]
+    phrases = [_ansi(_ANSI[loss], text) if color else text for loss, text in counts(table).items()]
+    return [f"{count_text(len(table) ** 2, 'pair')}: {', '.join(phrases)}", *asymmetry(table)]
 
 
 def _paint(line: str, a: DType, columns: Sequence[DType], table: Table) -> str:
@@ -150,16 +138,6 @@ def markdown_table(rules: PromotionRules) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def csv_table(rules: PromotionRules) -> str:
-    """Return the table as CSV in full names, with a header (RFC 4180, but lines end in \\n)."""
-    table = ordered(rules)
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(["", *table])
-    writer.writerows([a, *map(cell_name, row.values())] for a, row in table.items())
-    return stream.getvalue().rstrip("\n")
-
-
 VERSION = 1
 """The version of the JSON documents of tables and differences.
 
@@ -180,30 +158,11 @@ def json_table(rules: PromotionRules) -> str:
     return json.dumps({**names, "table": table}, indent=2)
 
 
-def html_table(rules: PromotionRules) -> str:
-    """Return the table as an HTML page. A cell's colour shows its loss, and its title names it."""
-    table = ordered(rules)
-    source = f" Source: {rules.source}." if rules.source else ""
-    spans = [tag("span", phrase, class_=loss) for loss, phrase in counts(table).items()]
-    spans += [tag("span", phrase, class_="unlike") for phrase in asymmetry(table)]
-    title = text(f"Promotion under {rules.name}")
-    parts = [
-        tag("h1", title),
-        tag("p", text(rules.doc + source)),
-        tag("p", "\n".join(spans)),
-        tag("div", html_grid(table), class_="scroll", tabindex=0),
-        tag("p", "Point at a cell to see the simplest value that is lost."),
-    ]
-    head = tag("meta", charset="utf-8") + tag("title", title) + tag("style", _STYLE)
-    page = tag("html", tag("head", head), "\n", tag("body", "\n".join(parts)), lang="en")
-    return f"<!DOCTYPE html>\n{page}"
-
-
-def html_grid(table: Table, titles: bool = True) -> str:
-    """Return a table of short names in HTML: cells have a class by their loss, and a title."""
+def html_grid(table: Table) -> str:
+    """Return a table of short names in HTML, whose cells have a class by their loss."""
     heads = tag("tr", tag("th"), *(tag("th", text(b.short), scope="col", title=b) for b in table))
     rows = (
-        tag("tr", tag("th", text(a), scope="row"), *(_html_cell(a, b, table, titles) for b in row))
+        tag("tr", tag("th", text(a), scope="row"), *(_html_cell(a, b, table) for b in row))
         for a, row in table.items()
     )
     return tag("table", tag("thead", heads), tag("tbody", "\n".join(rows)), class_="grid")
@@ -212,20 +171,9 @@ def html_grid(table: Table, titles: bool = True) -> str:
 FORMATS: dict[str, Callable[[PromotionRules], str]] = {
     "text": text_table,
     "markdown": markdown_table,
-    "html": html_table,
     "json": json_table,
-    "csv": csv_table,
 }
 """The functions that format a rule set's table, by the name of the format."""
-
-
-def losses(a: DType, b: DType, common: DType) -> list[str]:
-    """Return a phrase for each operand of a pair that loses values in the common dtype."""
-    return [
-        f"{operand} loses {operand.witness(common)}"
-        for operand in dict.fromkeys((a, b))
-        if not operand.exact_in(common)
-    ]
 
 
 def cell_name(cell: DType | None) -> str:
@@ -242,18 +190,12 @@ def loss_of(a: DType, b: DType, cell: DType | None) -> Loss:
     """Return the kind of loss of a table's cell."""
     if cell is None:
         return "raises"
-    return "loses" if losses(a, b, cell) else "exact"
+    return "exact" if a.exact_in(cell) and b.exact_in(cell) else "loses"
 
 
-def _html_cell(a: DType, b: DType, table: Table, titles: bool) -> str:
-    cell, mirror = table[a][b], table[b][a]
-    title = f"{a} with {b}: {cell or 'an error'}"
-    if cell is not None:
-        title += f"; {' and '.join(losses(a, b, cell)) or 'exact'}"
-    kind: str = loss_of(a, b, cell)
-    if cell is not mirror:
-        kind, title = f"{kind} unlike", f"{title}; swapped: {mirror or 'an error'}"
-    return tag("td", text(short_name(cell)), class_=kind, title=title if titles else None)
+def _html_cell(a: DType, b: DType, table: Table) -> str:
+    cell = table[a][b]
+    return tag("td", text(short_name(cell)), class_=loss_of(a, b, cell))
 
 
 MEANINGS: dict[Loss, str] = {
@@ -267,16 +209,3 @@ COLORS: dict[Loss, str] = {"exact": "#d9f0dd", "loses": "#ffe2b3", "raises": "#e
 
 _ANSI: dict[Loss, str] = {"exact": "32", "loses": "33", "raises": "90"}
 _UNDERLINE = ";4"
-
-_STYLE = f"""
-body {{ font: 14px/1.5 system-ui, sans-serif; margin: 1.5em; color: #1a1a1a; background: #fff }}
-.scroll {{ overflow: auto; max-height: 92vh; border: 1px solid #ccc; width: fit-content }}
-table {{ border-collapse: separate; border-spacing: 0 }}
-th, td {{ padding: 3px 7px; white-space: nowrap; font: 12px ui-monospace, monospace }}
-th {{ position: sticky; top: 0; left: 0; background: #f3f3f3 }}
-span {{ padding: 2px 8px }}
-.exact {{ background: {COLORS["exact"]} }}
-.loses {{ background: {COLORS["loses"]}; font-style: italic }}
-.raises {{ background: {COLORS["raises"]}; color: #555 }}
-.unlike {{ box-shadow: inset 0 0 0 2px #c2255c }}
-"""

@@ -47,7 +47,18 @@ class ControlCall(NamedTuple):
 
         Raises ExecutionError for results of other types.
         """
-        return _bound(self, results)
+        callee = self.attrs["callee"]
+        if len(results) != len(self.types):
+            raise ExecutionError(
+                f"{callee.name} must give {len(self.types)} results", got=str(len(results))
+            )
+        are_arrays = [type(type_) is TensorType for type_ in self.types]
+        both = zip(results, are_arrays, strict=True)
+        results = tuple([np.asarray(x) if is_array else x for x, is_array in both])
+        for result, type_, is_array in zip(results, self.types, are_arrays, strict=True):
+            if is_array:
+                _bind(callee.name, result, type_, self.sizes)
+        return results
 
     def scanned(self, x: Array) -> Any:
         """Return an operand by whose rows a scan runs."""
@@ -69,7 +80,10 @@ class ControlCall(NamedTuple):
 
     def no_rows(self) -> list[Array]:
         """Return the stacked results of a `scan` over no rows."""
-        return [_empty(self, type_) for type_ in self.types[self.attrs["carries"] :]]
+        return [
+            np.empty([evaluate(dim, self.sizes) for dim in type_.shape], type_.dtype.storage)
+            for type_ in self.types[self.attrs["carries"] :]
+        ]
 
 
 def _cond(call: ControlCall, operands: Sequence[Array]) -> tuple[Array, ...]:
@@ -116,21 +130,6 @@ def _call(call: ControlCall, operands: Sequence[Array]) -> tuple[Array, ...]:
     return call.bound(tuple(callee.function(*operands)))
 
 
-def _bound(call: ControlCall, results: tuple[Any, ...]) -> tuple[Array, ...]:
-    callee = call.attrs["callee"]
-    if len(results) != len(call.types):
-        raise ExecutionError(
-            f"{callee.name} must give {len(call.types)} results", got=str(len(results))
-        )
-    are_arrays = [type(type_) is TensorType for type_ in call.types]
-    both = zip(results, are_arrays, strict=True)
-    results = tuple([np.asarray(x) if is_array else x for x, is_array in both])
-    for result, type_, is_array in zip(results, call.types, are_arrays, strict=True):
-        if is_array:
-            _bind(callee.name, result, type_, call.sizes)
-    return results
-
-
 def _bind(name: str, array: Array, type_: TensorType, sizes: MutableMapping[str, int]) -> None:
     """Bind the dims of a result that have no size yet; refuse an array of another type."""
     fits = array.dtype == type_.dtype.storage and array.ndim == type_.rank
@@ -141,10 +140,6 @@ def _bind(name: str, array: Array, type_: TensorType, sizes: MutableMapping[str,
             fits = fits and evaluate(dim, sizes) == size
     if not fits:
         raise ExecutionError(f"{name} must give {type_}", got=f"{array.dtype}{[*array.shape]}")
-
-
-def _empty(call: ControlCall, type_: TensorType) -> Array:
-    return np.empty([evaluate(dim, call.sizes) for dim in type_.shape], type_.dtype.storage)
 
 
 _RUNS: dict[Op, Callable[[ControlCall, Sequence[Array]], tuple[Array, ...]]] = {

@@ -56,24 +56,9 @@ def rebind(x: Array, shape: Sizes) -> Array:
     return x
 
 
-def transpose(x: Array, axis1: int, axis2: int) -> Array:
-    """Exchange two axes."""
-    return np.swapaxes(x, axis1, axis2)
-
-
 def permute(x: Array, dims: Sizes) -> Array:
     """Reorder the axes: axis i of the result is axis dims[i] of x."""
     return x.transpose(dims)
-
-
-def squeeze(x: Array, axis: int) -> Array:
-    """Remove an axis of size 1."""
-    return np.squeeze(x, axis)
-
-
-def unsqueeze(x: Array, axis: int) -> Array:
-    """Insert an axis of size 1 at a position."""
-    return np.expand_dims(x, axis)
 
 
 def shape_of(x: Array) -> Array:
@@ -153,11 +138,6 @@ def pad(x: Array, padding: tuple[tuple[int, int], ...], value: Array) -> Array:
 def tile(x: Array, repeats: Sizes) -> Array:
     """Repeat the whole array `repeats[i]` times along axis i."""
     return np.tile(x, repeats)
-
-
-def repeat(x: Array, repeats: int, axis: int) -> Array:
-    """Repeat each element `repeats` times along an axis."""
-    return np.repeat(x, repeats, axis)
 
 
 def concat(*arrays: Array, axis: int) -> Array:

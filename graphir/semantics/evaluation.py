@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import ops
-from graphir.conversions import convert, plain
+from graphir.conversions import convert, plain, same_value
 from graphir.dtypes import DType
 from graphir.errors import ExecutionError, OutOfMemoryError
 from graphir.ops.dims import Dim, evaluate
@@ -74,19 +74,6 @@ def machine_of(op: Op, dtype: DType, functions: str) -> DType:
     return DType.float64 if is_rounded and wide is not dtype and dtype.is_float else wide
 
 
-def apply(
-    op: Op,
-    inference: Inference,
-    sources: Sequence[DType],
-    values: Sequence[NDArray[Any]],
-    sizes: Mapping[str, int],
-    tf32: str = "even",
-    functions: str = "numpy",
-) -> NDArray[Any]:
-    """Compute an op on arrays, whose dtypes are `sources`; see Evaluation."""
-    return Evaluation(op, inference, sources, sizes, tf32, functions)(values)
-
-
 class Evaluation:
     """One op on operands of given dtypes: its conversions, kernel and settings, chosen once.
 
@@ -112,7 +99,7 @@ class Evaluation:
         is_narrow = computes_narrowly(op, inference.attrs, inference.operands)
         self._widens = op.computes and not is_narrow
         if op is ops.cast:
-            self._kernel, self._settings = _the_operand, {}
+            self._kernel, self._settings = same_value, {}
             pairs.append((0, (inference.operands[0], self._result)))
         elif loop is not None:
             self._kernel, self._settings = partial(run_loop, loop), {}
@@ -156,10 +143,6 @@ class Evaluation:
         if made_as is not self._result:
             value_computed = convert(value_computed, made_as, self._result, self._tf32)
         return contiguous(value_computed)
-
-
-def _the_operand(operand: NDArray[Any]) -> NDArray[Any]:
-    return operand
 
 
 def contiguous(array: NDArray[Any]) -> NDArray[Any]:

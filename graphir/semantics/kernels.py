@@ -333,87 +333,47 @@ _BLOCK = 8192
 """The elements of a block."""
 
 
+_UFUNCS = """
+add subtract multiply divide floor_divide remainder fmod maximum minimum negative abs square
+sqrt cbrt exp expm1 log log1p log2 log10 sin cos tan asin acos atan
+sinh cosh tanh asinh acosh atanh copysign nextafter
+bitwise_and bitwise_or bitwise_xor bitwise_invert left_shift right_shift
+"""
+_TRUTHS = """
+equal not_equal less less_equal greater greater_equal
+logical_and logical_or logical_xor logical_not
+"""
+_MOVEMENTS = """
+reshape broadcast_to rebind permute affine_view slice_update flip roll pad tile concat stack
+gather take_along scatter index_update index_add constant full eye shape_of
+"""
+
 PRIMITIVES: dict[str, Kernel] = {
-    # -- arithmetic
-    "add": ufunc(np.add),
-    "subtract": ufunc(np.subtract),
-    "multiply": ufunc(np.multiply),
-    "divide": ufunc(np.divide),
-    "floor_divide": ufunc(np.floor_divide),
-    "remainder": ufunc(np.remainder),
-    "fmod": ufunc(np.fmod),
+    **{name: ufunc(getattr(np, name)) for name in _UFUNCS.split()},
+    **{name: truth(getattr(np, name)) for name in _TRUTHS.split()},
+    **{name: getattr(movement, name) for name in _MOVEMENTS.split()},
     "pow": _pow,
-    "maximum": ufunc(np.maximum),
-    "minimum": ufunc(np.minimum),
-    "negative": ufunc(np.negative),
     "positive": _copy,
-    "abs": ufunc(np.absolute),
     "sign": _sign,
-    "square": ufunc(np.square),
     "reciprocal": _reciprocal,
-    # -- rounding
     "floor": partial(_round, np.floor),
     "ceil": partial(_round, np.ceil),
     "trunc": partial(_round, np.trunc),
     "round": partial(_round, np.rint),
-    # -- functions of floats
-    "sqrt": ufunc(np.sqrt),
-    "cbrt": ufunc(np.cbrt),
-    "exp": ufunc(np.exp),
-    "expm1": ufunc(np.expm1),
-    "log": ufunc(np.log),
-    "log1p": ufunc(np.log1p),
-    "log2": ufunc(np.log2),
-    "log10": ufunc(np.log10),
-    "sin": ufunc(np.sin),
-    "cos": ufunc(np.cos),
-    "tan": ufunc(np.tan),
-    "asin": ufunc(np.arcsin),
-    "acos": ufunc(np.arccos),
-    "atan": ufunc(np.arctan),
-    "sinh": ufunc(np.sinh),
-    "cosh": ufunc(np.cosh),
-    "tanh": ufunc(np.tanh),
-    "asinh": ufunc(np.arcsinh),
-    "acosh": ufunc(np.arccosh),
-    "atanh": ufunc(np.arctanh),
     "erf": partial(of_float32, rounded_erf, functions.erf),
     "gelu": partial(gelu_kernel, functions.gelu),
     "atan2": whole(np.arctan2),
     "hypot": whole(np.hypot),
     "logaddexp": whole(np.logaddexp),
-    "copysign": ufunc(np.copysign),
-    "nextafter": ufunc(np.nextafter),
-    # -- predicates, comparison, logic
     "is_nan": ufunc(np.isnan),
     "is_inf": ufunc(np.isinf),
     "is_finite": ufunc(np.isfinite),
     "signbit": _signbit,
-    "equal": truth(np.equal),
-    "not_equal": truth(np.not_equal),
-    "less": truth(np.less),
-    "less_equal": truth(np.less_equal),
-    "greater": truth(np.greater),
-    "greater_equal": truth(np.greater_equal),
-    "logical_and": truth(np.logical_and),
-    "logical_or": truth(np.logical_or),
-    "logical_xor": truth(np.logical_xor),
-    "logical_not": truth(np.logical_not),
-    # -- bits
-    "bitwise_and": ufunc(np.bitwise_and),
-    "bitwise_or": ufunc(np.bitwise_or),
-    "bitwise_xor": ufunc(np.bitwise_xor),
-    "bitwise_invert": ufunc(np.invert),
-    "left_shift": ufunc(np.left_shift),
-    "right_shift": ufunc(np.right_shift),
-    # -- selection
     "where": _where,
-    # -- complex numbers
     "real": _real,
     "imag": _imag,
     "conj": _conj,
     "as_complex": _as_complex,
-    # -- reductions
     "sum": partial(_reduce, np.add),
     "numpy_sum": sums.numpy_sum,
     "prod": partial(_reduce, np.multiply),
@@ -427,42 +387,21 @@ PRIMITIVES: dict[str, Kernel] = {
     "argmin": partial(_locate, "argmin", np.ndarray.argmin),
     "cumulative_sum": partial(_accumulate, np.add),
     "cumulative_prod": partial(_accumulate, np.multiply),
-    # -- sorting
     "sort": sorting.sort,
     "argsort": sorting.argsort,
     "searchsorted": _searchsorted,
-    # -- contractions
     "matmul": products.matmul,
-    # -- movement
-    "reshape": movement.reshape,
-    "broadcast_to": movement.broadcast_to,
-    "rebind": movement.rebind,
-    "transpose": movement.transpose,
-    "permute": movement.permute,
-    "squeeze": movement.squeeze,
-    "unsqueeze": movement.unsqueeze,
+    "transpose": np.swapaxes,
+    "squeeze": np.squeeze,
+    "unsqueeze": np.expand_dims,
+    "repeat": np.repeat,
     "slice": movement.sliced,
-    "affine_view": movement.affine_view,
-    "slice_update": movement.slice_update,
-    "flip": movement.flip,
-    "roll": movement.roll,
-    "pad": movement.pad,
-    "tile": movement.tile,
-    "repeat": movement.repeat,
-    "concat": movement.concat,
-    "stack": movement.stack,
-    "gather": movement.gather,
-    "take_along": movement.take_along,
-    "scatter": movement.scatter,
-    "index_update": movement.index_update,
-    "index_add": movement.index_add,
-    # -- creation
-    "constant": movement.constant,
-    "full": movement.full,
     "range": movement.ranged,
-    "eye": movement.eye,
-    "shape_of": movement.shape_of,
 }
+"""The kernels of primitive ops, and of the composite ops that NumPy computes faster by itself.
+
+The ops of _UFUNCS and _TRUTHS have the names of ufuncs, those of _MOVEMENTS the names of functions.
+"""
 
 KERNELS = KernelTable(PRIMITIVES, ArrayPrimitives)
 """The kernel of each op by name: its primitive, else its decomposition on arrays."""

@@ -18,9 +18,9 @@ algorithm, with relative errors of the functions below 2**-55.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from decimal import Context, Decimal, localcontext
-from functools import cache
+from functools import cache, reduce
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -41,12 +41,9 @@ def _floats(text: str) -> list[float]:
     return [float.fromhex(word) for word in text.split()]
 
 
-def _polynomial(x: Any, coefficients: list[float], fma: MultiplyAdd) -> Any:
+def polynomial(x: Any, coefficients: Iterable[Any], fma: MultiplyAdd = multiply_add) -> Any:
     """Evaluate a polynomial by Horner's rule, from the coefficient of the highest power down."""
-    total: Any = coefficients[0]
-    for coefficient in coefficients[1:]:
-        total = fma(total, x, coefficient)
-    return total
+    return reduce(lambda total, coefficient: fma(total, x, coefficient), coefficients)
 
 
 _EXCEPTIONS = {
@@ -124,12 +121,12 @@ def _power_and_rest(x: Any, fma: MultiplyAdd) -> tuple[Any, Any]:
 
 def _exp(x: Any, fma: MultiplyAdd) -> Any:
     power, r = _power_and_rest(x, fma)
-    return power * (fma(r * r, _polynomial(r, _EXP, fma), r) + 1.0)
+    return power * (fma(r * r, polynomial(r, _EXP, fma), r) + 1.0)
 
 
 def _expm1(x: Any, fma: MultiplyAdd) -> Any:
     power, r = _power_and_rest(x, fma)
-    return fma(power, fma(r * r, _polynomial(r, _EXPM1, fma), r), power - 1.0)
+    return fma(power, fma(r * r, polynomial(r, _EXPM1, fma), r), power - 1.0)
 
 
 def rounded_exp(x: Array, fma: MultiplyAdd = multiply_add) -> Array:
@@ -165,7 +162,7 @@ def rounded_sigmoid(x: Array, fma: MultiplyAdd = multiply_add) -> Array:
 def rounded_erf(x: Array, fma: MultiplyAdd = multiply_add) -> Array:
     """Compute the error function of float32."""
     size = np.minimum(np.absolute(x), np.float32(4)).astype(np.float64)
-    negative = _expm1(-size * _polynomial(size, _ERF, fma), fma)
+    negative = _expm1(-size * polynomial(size, _ERF, fma), fma)
     return np.copysign(negative.astype(np.float32), x)
 
 
@@ -197,7 +194,7 @@ def _exponent_and_mantissa(x: Any) -> tuple[Any, Any, Any]:
 def _log(k: Any, s: Any, fma: MultiplyAdd) -> Any:
     """Return k * log(2) + 2 * atanh(s)."""
     square = s * s
-    rest = fma(s * square, _polynomial(square, _LOG, fma), k * _LN2_REST)
+    rest = fma(s * square, polynomial(square, _LOG, fma), k * _LN2_REST)
     return fma(k, _LN2, fma(s, 2.0, rest))
 
 
@@ -222,7 +219,7 @@ def rounded_log2(x: Array, fma: MultiplyAdd = multiply_add) -> Array:
     _, k, m = _exponent_and_mantissa(x.astype(np.float64))
     s = (m - 1.0) / (m + 1.0)
     square = s * s
-    rest = s * fma(square, _polynomial(square, _LOG2, fma), _SCALE_REST)
+    rest = s * fma(square, polynomial(square, _LOG2, fma), _SCALE_REST)
     return _beyond(0, x, k + fma(s, _SCALE, rest))
 
 
@@ -301,9 +298,9 @@ def _sine(x: Array, quarter: int, fma: MultiplyAdd, take: Any) -> Any:
     f = _where(is_near, size * _TURNS, both - (second - _SHIFT) + rest)
     quarters = _where(is_near, 0, first.view(np.int64) + second.view(np.int64)) + quarter
     square = f * f
-    bend = fma(square, _polynomial(square, _SIN, fma), _TURN_REST)
+    bend = fma(square, polynomial(square, _SIN, fma), _TURN_REST)
     sine = fma(f, _TURN, f * bend)
-    cosine = fma(square, _polynomial(square, _COS, fma), 1.0)
+    cosine = fma(square, polynomial(square, _COS, fma), 1.0)
     value = _where(np.equal(quarters & 1, 0), sine, cosine)
     return (value.view(np.int64) ^ ((quarters & 2) << 62)).view(np.float64)
 

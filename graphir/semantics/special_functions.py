@@ -15,12 +15,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from decimal import Context, Decimal, localcontext
-from functools import cache, reduce
+from functools import cache
 from operator import mul
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from graphir.semantics.rounded_functions import polynomial
 
 Array: TypeAlias = NDArray[Any]
 Take: TypeAlias = Callable[[Array, Array], Any]
@@ -49,7 +51,7 @@ def erf_by(take: Take, x: Array) -> Array:
     wide = x.astype(np.float64)
     size = np.abs(wide)
     far = _interpolate(size, _END, _taylor(), take)
-    near = size + size * _polynomial(size * size, _maclaurin())
+    near = size + size * polynomial(size * size, _maclaurin())
     return np.copysign(np.where(size < _NEAR, near, far), wide).astype(x.dtype)
 
 
@@ -76,14 +78,9 @@ def _interpolate(
     rest = np.minimum(x, end) - place / _STEPS
     row = place.astype(np.intp)
     value, *series = table
-    return take(value, row) + _polynomial(
+    return take(value, row) + polynomial(
         rest, (take(coefficient, row) for coefficient in reversed(series))
     )
-
-
-def _polynomial(x: NDArray[np.float64], coefficients: Iterable[Any]) -> NDArray[np.float64]:
-    """Evaluate a polynomial by Horner's rule, from the coefficient of the highest power down."""
-    return reduce(lambda total, coefficient: total * x + coefficient, coefficients)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Atomic replacement of files: readers see the complete old or new content, also after a crash.
+"""Atomic replacement of files: readers see the complete old or new content.
 
 The new content goes to a temporary file in the same folder. That file is synced to disk, and then
 renamed to the path that it replaces.
@@ -23,12 +23,12 @@ def replace_file(path: str | os.PathLike[str], data: bytes) -> None:
 
 
 class Replacement:
-    """A context manager that replaces several files, once all new files are complete on disk.
+    """A context manager that replaces several files, once all new files are complete.
 
     Inside the `with` block, `open(path)` returns a binary file to write and read back. If the block
-    ends without an error, the manager syncs every file, then renames each to its path, in the order
-    of opening and with the permissions of the old file. After an error no path changes. A path that
-    is not a regular file, such as /dev/stdout, is written directly.
+    ends without an error, the manager syncs every file, then renames each to its path, in the
+    order of opening and with the permissions of the old file. After an error no path changes. A
+    path that is not a regular file, such as /dev/stdout, is written directly.
     """
 
     def __init__(self) -> None:
@@ -73,8 +73,6 @@ class Replacement:
         for _, beside, final in self._pending:
             with _naming(final):
                 beside.replace(final)
-        for folder in {final.parent for _, _, final in self._pending}:
-            _sync(folder)
 
 
 def _mode(path: Path) -> int | None:
@@ -91,13 +89,3 @@ def _naming(path: str | os.PathLike[str]) -> Generator[None]:
         yield
     except OSError as error:
         raise OSError(error.errno, error.strerror, os.fspath(path)) from None
-
-
-def _sync(folder: Path) -> None:
-    """Sync a folder, so that renames in it survive a crash; ignore systems that cannot sync one."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

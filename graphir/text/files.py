@@ -103,16 +103,8 @@ class _Beside(dict[str, NDArray[Any]]):
         try:
             if self._archive is None:
                 self._archive = self._open_archive()
-            if name not in self._archive.files:
-                names = ", ".join(self._archive.files)
-                raise GraphError(
-                    f"{self.path} has no array named {name!r}", fix=f"use one of {names}"
-                )
             array = self[name] = self._archive[name]
-        except FileNotFoundError:
-            why = f"{self.path}, which has the values of large constants, is missing"
-            raise GraphError(why) from None
-        except GraphError:
+        except (GraphError, KeyError):
             raise
         # zipfile, decompression and array headers each raise exceptions of their own.
         except Exception as error:

@@ -148,12 +148,7 @@ class Parser(Values):
 
     def _inputs(self, graph: Graph) -> None:
         self.expect("(", " and the inputs")
-        if self.take(")"):
-            return
-        self._input(graph)
-        while self.take(","):
-            self._input(graph)
-        self.expect(")", " or ','")
+        self.separated(lambda: self._input(graph), ")")
 
     def _input(self, graph: Graph) -> None:
         start = self.at
@@ -171,13 +166,7 @@ class Parser(Values):
     def _results(self) -> list[TensorType]:
         self.expect("->", " and the types of the results")
         self.expect("(")
-        if self.take(")"):
-            return []
-        types = [self.type()]
-        while self.take(","):
-            types.append(self.type())
-        self.expect(")", " or ','")
-        return types
+        return self.separated(self.type, ")")
 
     # -- the body
 
@@ -225,8 +214,7 @@ class Parser(Values):
         if not op.operands and self.tokens[self.at] != "(":
             return ()
         self.expect("(", " and operands")
-        args = () if self.tokens[self.at] == ")" else self._operand_list()
-        self.expect(")", " or ','")
+        args = tuple(self.separated(self._operand, ")"))
         fits = len(args) == len(op.operands) if not op.variadic else args or op.kind == "control"
         if not fits:
             takes = "at least one operand" if op.variadic else f"{len(op.operands)} operands"
@@ -251,12 +239,8 @@ class Parser(Values):
         """Parse the attributes; return their values, and the token at which each value starts."""
         attrs: dict[str, Any] = {}
         places: dict[str, int] = {}
-        if not self.take("{"):
-            return attrs, places
-        self._attribute(op, attrs, places)
-        while self.take(","):
-            self._attribute(op, attrs, places)
-        self.expect("}", " or ','")
+        if self.take("{"):
+            self.separated(lambda: self._attribute(op, attrs, places), "}")
         return attrs, places
 
     def _attribute(self, op: Op, attrs: dict[str, Any], places: dict[str, int]) -> None:

@@ -24,7 +24,7 @@ from graphir.runtime.audit.library_calls import CallResult
 from graphir.runtime.audit.wide_arithmetic import OF_RUN
 from graphir.runtime.interpreter import ReferenceRun
 from graphir.semantics import data_movement as movement
-from graphir.semantics.evaluation import apply
+from graphir.semantics.evaluation import Evaluation
 
 Array: TypeAlias = NDArray[Any]
 
@@ -406,7 +406,7 @@ def _inner_step(symbol: Symbol, wide: ReferenceRun, real: ReferenceRun) -> StepV
 
     def evaluate(operands: Sequence[Array]) -> Array:
         dtypes = [DType.from_numpy(x.dtype) for x in operands]
-        return apply(symbol.op, inference, dtypes, operands, {})
+        return Evaluation(symbol.op, inference, dtypes, {})(operands)
 
     def floats(run: ReferenceRun, x: Symbol) -> Array:
         return run.cached_value(x).astype(np.float64)

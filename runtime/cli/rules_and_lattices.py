@@ -15,13 +15,13 @@ from graphir.drawing.lattices import LATTICE_FORMATS
 from graphir.drawing.promotion_tables import table_svg
 from graphir.dtype_lattices.order import LAWS as JOIN_LAWS
 from graphir.dtype_lattices.order import Cyclic, Lattice
-from graphir.dtype_lattices.published import element, lattices
+from graphir.dtype_lattices.published import lattices
 from graphir.entry_points import declared_names
 from graphir.passes import GraphDiff, RulesDiff, diff
 from graphir.passes.reports.terminal import terminal_width
 from graphir.promotion.registry import find_rules, lattice, lattice_of
 from graphir.rule_reports.facts import facts
-from graphir.rule_reports.findings import edges_text, report
+from graphir.rule_reports.findings import report
 from graphir.rule_reports.laws import LAWS
 from graphir.rule_reports.tables import FORMATS, aligned, text_table
 from graphir.runtime.cli.arguments import (
@@ -92,11 +92,9 @@ def _table(args: argparse.Namespace) -> None:
 
 
 def _lattice(args: argparse.Namespace) -> None:
-    """Print a lattice, with the paths of --path to their join."""
+    """Print a lattice."""
     order = _read(args.lattice) if args.lattice else lattice_of(args.rules)
-    nodes = [element(name) for name in args.path]
-    paths = [order.path(node, order.join(*nodes)) for node in nodes]
-    write_text(LATTICE_FORMATS[output_format(args, LATTICE_FORMATS, "text")](order, paths), args)
+    write_text(LATTICE_FORMATS[output_format(args, LATTICE_FORMATS, "text")](order), args)
 
 
 def _laws(args: argparse.Namespace) -> int:
@@ -114,10 +112,8 @@ def _laws(args: argparse.Namespace) -> int:
     all_laws = LAWS if any(isinstance(element_, DType) for element_ in elements) else JOIN_LAWS
     laws_asked = [law for law in all_laws if not args.law or law in _expand_laws(args.law)]
     violations_found = laws(subject).of(laws_asked)
-    texts = [_title(subject), report(violations_found, laws_asked, everything=args.all)]
-    if isinstance(subject, Lattice):
-        texts.append(edges_text(subject.redundant()))
-    write_text("\n".join(texts), args)
+    found = report(violations_found, laws_asked, everything=args.all)
+    write_text(f"{_title(subject)}\n{found}", args)
     is_broken = any(args.law or element_.law in JOIN_LAWS for element_ in violations_found)
     return Status.FINDINGS if is_broken else Status.FINE
 
@@ -201,7 +197,7 @@ def _add_promote(command: Callable[..., Any]) -> None:
 
 def _add_table(command: Callable[..., Any]) -> None:
     doc = "All pairs of a rule set's dtypes; - stands for an error."
-    parser = command("table", _table, doc, "--rules max -o max.html")
+    parser = command("table", _table, doc, "--rules max -o max.svg")
     add_rule_set(parser)
     add_output(parser, _TABLE_FORMATS, "text")
 
@@ -217,9 +213,6 @@ def _add_lattice(command: Callable[..., Any]) -> None:
         "lattice", nargs="?", type=_lattice_or_file, metavar="LATTICE", help=_SUBJECTS
     )
     add_output(parser, LATTICE_FORMATS, "text")
-    parser.add_argument(
-        "--path", nargs="+", default=[], metavar="NODE", help="pick out the paths to their join"
-    )
 
 
 def _add_laws(command: Callable[..., Any]) -> None:

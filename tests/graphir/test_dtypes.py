@@ -355,19 +355,3 @@ def test_exact_in_is_reflexive_and_transitive():
 
 def test_the_code_of_a_dtype_is_its_place_in_the_list():
     assert [d.code for d in DType] == list(range(len(MEMBERS)))
-
-
-@every(
-    "name near",
-    [
-        ("int1", "int2"),
-        ("uint1", "uint2"),
-        ("complex32", "complex64"),
-        ("bcomplex32", "complex64"),
-    ],
-)
-def test_a_dtype_that_no_table_has_is_refused_by_its_name(name: str, near: str):
-    scalars = [getattr(ml_dtypes, name)] if hasattr(ml_dtypes, name) else []
-    for asked in (name, *scalars, *map(np.dtype, scalars)):
-        with pytest.raises(GraphError, match=f"{name} is no DType.*convert the values to {near}"):
-            DType(asked)

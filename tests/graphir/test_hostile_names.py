@@ -140,7 +140,7 @@ def test_errors_and_warnings() -> None:
         lambda: Lattice(HOSTILE, {HOSTILE: [HOSTILE]}),
         lambda: Lattice("l", {"a": [HOSTILE], "b": []}).join("a", "b"),
         lambda: Lattice("l", {"a": [HOSTILE]}).join("a", f"b{HOSTILE}"),
-        lambda: laws({"int8": {HOSTILE: "int8"}}),
+        lambda: laws(HOSTILE),
         lambda: Graph(HOSTILE, policy=Policy(casts="forbid")).policy.check(graph, graph.outputs),
     ]
     for attempt in attempts:

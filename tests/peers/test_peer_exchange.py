@@ -166,20 +166,11 @@ def test_tensors_without_plain_values_are_refused(torch: Any) -> None:
     for tensor, match in (
         (torch.ones(2, 2, requires_grad=True), r"Tensor requires grad.*; pass x.detach\(\)"),
         (torch.nn.Parameter(ones), r"Parameter requires grad.*; pass x.detach\(\)"),
-        (torch.ones(2, 2, device="meta"), "has no values, since its device is 'meta'"),
-        (ones.to_sparse(), r"has layout sparse_coo; pass x.to_dense\(\)"),
-        (quantized, r"is quantized; pass x.dequantize\(\)"),
+        (torch.ones(2, 2, device="meta"), "can't convert meta device type tensor"),
+        (ones.to_sparse(), r"can't convert Sparse layout tensor .*Tensor.to_dense\(\)"),
+        (quantized, "unsupported ScalarType QInt8"),
     ):
         assert_refused(tensor, array, match)
-
-
-def test_a_tensor_on_another_device_is_refused(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    class OnCuda(torch.Tensor):
-        device = torch.device("cuda", 0)
-
-    tensor = torch.ones(2).as_subclass(OnCuda)
-    match = r"OnCuda is on device 'cuda:0'; pass x.cpu\(\)"
-    assert_refused(tensor, np.ones(2, np.float32), match)
 
 
 def test_results_become_tensors(torch: Any) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from graphir import DType, Graph, GraphirError, Symbol, ops
 from graphir.passes import lower
 from graphir.runtime.binding import sizes_of
-from graphir.semantics.evaluation import apply
+from graphir.semantics.evaluation import Evaluation
 from graphir.semantics.kernels import KERNELS
 from tests.peers import CALLS
 from tests.support.evaluator import same
@@ -203,7 +203,7 @@ def steps(
         inferred = graph.infer(symbol.op, symbol.args, symbol.attrs)
         dtypes = [arg.dtype for arg in symbol.args]
         with np.errstate(all="ignore"):
-            expected = apply(symbol.op, inferred, dtypes, operands, sizes, graph.tf32)
+            expected = Evaluation(symbol.op, inferred, dtypes, sizes, graph.tf32)(operands)
         yield symbol, expected, values[symbol], operands
 
 

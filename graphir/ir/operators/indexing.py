@@ -16,7 +16,7 @@ from graphir.dtypes import DType
 from graphir.errors import GraphError, ShapeError
 from graphir.ops.attributes import axis as axis_of
 from graphir.ops.attributes import integer, natural
-from graphir.ops.dims import Dim, DimLike, Size
+from graphir.ops.dims import Dim, DimLike, Size, total
 from graphir.ops.op import GraphValue
 
 if TYPE_CHECKING:
@@ -67,12 +67,9 @@ def pieces(x: Symbol, sizes: int | list[DimLike], axis: int) -> tuple[Symbol, ..
         dims: list[Size] = [sizes] * (whole // sizes)
     else:
         dims = [Dim.of(size) for size in sizes]
-    total: Size = 0
-    for dim in dims:
-        total = total + dim
-    if total != whole:
+    if total(dims) != whole:
         raise ShapeError(
-            f"sizes that sum to {total} do not split an axis of {whole}",
+            f"sizes that sum to {total(dims)} do not split an axis of {whole}",
             got=", ".join(map(str, dims)),
         )
     parts: list[Symbol] = []

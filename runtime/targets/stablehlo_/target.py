@@ -30,7 +30,7 @@ from graphir.runtime.targets.stablehlo_.values import (
     signature_text,
     type_text,
 )
-from graphir.semantics.evaluation import apply, settings_of
+from graphir.semantics.evaluation import Evaluation, settings_of
 
 
 def stablehlo(graph: Graph, sizes: Mapping[str, int] | None = None) -> str:
@@ -110,7 +110,7 @@ def _numpy_constant(symbol: Symbol) -> NDArray[Any]:
     inference = symbol.graph.infer(symbol.op, symbol.args, symbol.attrs)
     dtypes: Sequence[DType] = [arg.dtype for arg in symbol.args]
     zeros = [np.broadcast_to(np.zeros((), x.dtype.storage), _sizes(x)) for x in symbol.args]
-    return apply(symbol.op, inference, dtypes, zeros, {}, symbol.graph.tf32)
+    return Evaluation(symbol.op, inference, dtypes, {}, symbol.graph.tf32)(zeros)
 
 
 def _sizes(symbol: Symbol) -> Any:

@@ -215,7 +215,7 @@ def test_a_large_graph_is_folded_by_layer() -> None:
     drawn = graph_diagram(g)
     assert len(g) > 1000 and len(drawn.boxes) == 52
     assert drawn.boxes[1].lines[0] == "block0 (30 symbols)"
-    assert drawn.boxes[1].lines[1:] == ("24 add, 2 multiply", "f32 → f32")
+    assert drawn.boxes[1].lines[1:] == ("24 add, 2 multiply",)
     assert all((i, i + 1) in drawn.links for i in range(51))
 
 
@@ -239,26 +239,20 @@ def test_layers_within_layers_are_told_apart_as_far_as_there_is_room() -> None:
     assert "outer0 (10 symbols)" in {box.lines[0] for box in drawn.boxes}
 
 
-def test_what_has_no_layers_is_cut_where_few_values_cross() -> None:
+def test_what_has_no_layers_is_cut_into_pieces() -> None:
     g = Graph("plain")
     x = g.input("float32", ("n",), name="x")
-    for _ in range(40):
-        wide = [x * float(i) for i in range(25)]
-        while len(wide) > 1:
-            wide = [a + b for a, b in zip(wide[::2], [*wide[1::2], x], strict=False)][
-                : len(wide) // 2
-            ]
-        x = wide[0]
+    for _ in range(1000):
+        x = -(x + x)
     g.output(x)
     drawn = graph_diagram(g)
-    assert 10 < len(drawn.boxes) < 50
     # One value goes from each piece to the next.
     assert list(drawn.links) == [(i, i + 1) for i in range(len(drawn.boxes) - 1)]
-    assert not any("\n" in title for title in drawn.links.values())
+    assert len(drawn.boxes) == 25 and not any("\n" in title for title in drawn.links.values())
     assert all(box.lines[0].startswith("test_graph_layouts.py:") for box in drawn.boxes[:-1])
 
 
-def test_a_layer_that_is_come_back_to_is_one_frame_if_it_can_be() -> None:
+def test_a_layer_that_is_come_back_to_is_a_frame_each_time() -> None:
     g = Graph("twice")
     x, y = g.input("float32", name="x"), g.input("float32", name="y")
     with g.layer("a"):
@@ -270,10 +264,7 @@ def test_a_layer_that_is_come_back_to_is_one_frame_if_it_can_be() -> None:
     with g.layer("b"):
         q = q * p
     g.output(p, q)
-    assert [part.path for part in parts_of(g) if isinstance(part, Group)] == ["a", "b"]
-    with g.layer("a"):
-        _ = q + p
-    assert [part.path for part in parts_of(g) if isinstance(part, Group)] == ["a", "b", "a"]
+    assert [part.path for part in parts_of(g) if isinstance(part, Group)] == ["a", "b", "a", "b"]
 
 
 @pytest.mark.exhaustive

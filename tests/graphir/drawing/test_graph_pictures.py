@@ -27,8 +27,7 @@ from graphir.drawing.graphs import (
     graph_mermaid,
     graph_svg,
 )
-from graphir.drawing.loss_levels import Mark, level
-from graphir.drawing.svg import DASHES
+from graphir.drawing.loss_levels import KINDS, Mark, level
 from graphir.loss import loss
 from graphir.passes import cast_report, draw, implicit_cast, lower
 from graphir.passes.reports.picture import marks_of
@@ -122,15 +121,15 @@ def dashes(svg: str) -> set[str]:
 
 
 def test_kinds_of_casts_differ_without_colour() -> None:
-    assert dashes(draw(mixed())) == {DASHES["implicit"], DASHES["explicit"]}
+    assert dashes(draw(mixed())) == {KINDS["implicit"].dashes, KINDS["explicit"].dashes}
     g = Graph("narrow")
     x = g.input("bfloat16", name="x")
     g.output(x + x)
     legal = draw(lower(g))
-    assert dashes(legal) == {DASHES["legalization"], ""}  # those of the levels are whole
+    assert dashes(legal) == {KINDS["legalization"].dashes, ""}  # those of the levels are whole
     assert "legalize bf16 → f32" in texts(legal) and "cast f32 → f16" in texts(draw(mixed()))
-    assert DASHES["assignment"] in dashes(draw(assigned().graph))
-    assert len(set(DASHES.values())) == 5
+    assert KINDS["assignment"].dashes in dashes(draw(assigned().graph))
+    assert len({style.dashes for style in KINDS.values()}) == 5
 
 
 def test_the_legend_tells_what_there_is() -> None:
@@ -235,8 +234,7 @@ def mermaid_labels(text: str) -> list[str]:
         rf" +n\d+{shapes}{label}{ends}",
         r" +end",
         r"  n\d+ --> n\d+",
-        rf"  classDef \w+ {style}",
-        r"  class n\d+(,n\d+)* \w+",
+        rf"  style n\d+ {style}",
     ]
     found: list[str] = []
     for line in text.split("\n"):

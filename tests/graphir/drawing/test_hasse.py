@@ -15,9 +15,8 @@ import pytest
 from hypothesis import given, settings
 
 import graphir
-from graphir import DType, GraphError, Lattice, lattice, lattices, rule_sets
-from graphir.drawing.lattices import LATTICE_FORMATS, lattice_dot, lattice_mermaid, lattice_svg
-from graphir.drawing.svg import ACCENT
+from graphir import Lattice, lattice, lattices, rule_sets
+from graphir.drawing.lattices import lattice_dot, lattice_svg
 from tests.support.partial_orders import orders
 from tests.support.pictures import SVG, Picture, Rect, cross, sampled
 from tests.support.tables import every
@@ -72,7 +71,7 @@ def test_so_they_do_for_random_orders(edges: dict[int, list[int]]):
 def test_so_they_do_where_rows_are_full():
     wide = {f"a node with a long name, number {i}": ["top"] for i in range(9)}
     found = check(Lattice("wide", {"bottom": [*wide], **wide}))
-    assert len({box.top for box in found.boxes.values()}) > 5
+    assert len({box.top for box in found.boxes.values()}) == 5
     check(Lattice("wider", {"x" * 200: ["y" * 100], "z" * 90: ["y" * 100]}))
     check(Lattice("apart", {f"node {i:040}": [] for i in range(12)}))
 
@@ -82,7 +81,7 @@ def test_so_they_do_for_a_lattice_of_many_nodes():
     check(Lattice("many", near))
 
 
-@every("name", [*lattices(), "max", "max_strict", "python"])
+@every("name", [*lattices(), "max", "python"])
 def test_labels_are_legible_400_pixels_wide(name: str):
     found = Picture(lattice_svg(KNOWN[name]))
     size = float(next(g.attrib["font-size"] for g in found.root.iter() if "font-size" in g.attrib))
@@ -112,14 +111,6 @@ def test_segments_that_cross_are_found():
     assert not cross((0, 0), (2, 2), (0, 1), (-1, 4))
     [start, *_, end] = sampled("M0,0 V2 C0,5 9,5 9,10 V20")
     assert (start, end) == ((0, 0), (9, 20))
-
-
-@every("name", ["max", "jax_doc", "jep_option1"])
-def test_dtypes_of_a_kind_stand_in_columns(name: str):
-    boxes = Picture(lattice_svg(KNOWN[name])).boxes
-    for kind in ("int", "uint"):
-        middles = [(boxes[f"{kind}{n}"].left + boxes[f"{kind}{n}"].right) / 2 for n in (8, 16, 32)]
-        assert max(middles) - min(middles) < 0.2
 
 
 def test_a_chain_is_upright():
@@ -168,12 +159,6 @@ def test_names_are_escaped():
     assert r'"a\"b" -> "c d" [' in lattice_dot(Lattice("odd", {'a"b': ["c d"]}))
 
 
-def test_a_line_that_others_imply_is_dotted():
-    found = Picture(lattice_svg(Lattice("r", {"a": ["b", "c"], "b": ["c"]})))
-    dotted = {pair for pair, path in found.paths.items() if "stroke-dasharray" in path.attrib}
-    assert dotted == {("a", "c")}
-
-
 def test_an_empty_lattice_is_an_empty_picture():
     found = Picture(lattice_svg(Lattice("empty", {})))
     assert (found.boxes, found.lines) == ({}, {}) and found.width > 0 and found.height > 0
@@ -183,7 +168,7 @@ def test_the_same_bytes_every_time():
     code = (
         "from graphir import lattice; from graphir.drawing.lattices import LATTICE_FORMATS\n"
         "for name in ('max', 'max_strict', 'jep_int_float_numpy_like'):\n"
-        "    for draw in LATTICE_FORMATS.values(): print(draw(lattice(name), ()))"
+        "    for draw in LATTICE_FORMATS.values(): print(draw(lattice(name)))"
     )
     root = Path(graphir.__file__).parents[1]
     told = {
@@ -197,90 +182,3 @@ def test_the_same_bytes_every_time():
         for seed in ("0", "1", "2")
     }
     assert len(told) == 1 and b"<svg" in told.pop()
-
-
-# -- paths
-
-
-def test_paths_are_picked_out_and_their_join_marked():
-    order = lattice("max")
-    found = Picture(lattice_svg(order, order.reason("int16", "uint32")))
-    marked = {pair for pair, path in found.paths.items() if path.attrib.get("stroke") == ACCENT}
-    assert marked == {("int16", "int32"), ("int32", "int64"), ("uint32", "int64")}
-    thick = {pair for pair, path in found.paths.items() if "stroke-width" in path.attrib}
-    assert thick == marked
-    framed = {name for name, rect in found.rects.items() if rect.attrib["stroke"] == ACCENT}
-    assert framed == {"int16", "int32", "uint32", "int64"}
-    filled = {name for name, rect in found.rects.items() if rect.attrib["fill"] == ACCENT}
-    assert filled == {"int64"}
-    assert found.texts["int64"].attrib["fill"] == "#ffffff"
-    # They are drawn after, and so over, the others.
-    assert set(list(found.paths)[-3:]) == marked
-
-
-def test_without_paths_nothing_is_picked_out():
-    for draw in LATTICE_FORMATS.values():
-        assert ACCENT not in draw(lattice("max"), ())
-    paths = Picture(lattice_svg(lattice("max"))).paths.values()
-    assert not any("stroke" in path.attrib for path in paths)
-
-
-def test_paths_do_not_move_anything():
-    order = lattice("jep_option1")
-    plain, marked = (
-        Picture(lattice_svg(order, paths)) for paths in ((), order.reason("int8", "float32"))
-    )
-    assert plain.boxes == marked.boxes and plain.lines == marked.lines
-
-
-def test_paths_in_dot():
-    order = lattice("max")
-    text = lattice_dot(order, order.reason("int16", "uint32"))
-    marked = {
-        line.split(" [")[0].strip() for line in text.splitlines() if f'color="{ACCENT}"' in line
-    }
-    assert marked == {
-        *('"int16" -> "int32"', '"int32" -> "int64"', '"uint32" -> "int64"'),
-        *('"int16"', '"int32"', '"uint32"', '"int64"'),
-    }
-    assert re.findall(r'^  (".*") \[.*fontcolor=white', text, re.M) == ['"int64"']
-
-
-def test_paths_in_mermaid():
-    order = lattice("max")
-    text = lattice_mermaid(order, order.reason("int16", "uint32"))
-    names = dict(re.findall(r'(n\d+)\["(\w+)"\]', text))
-    lines = re.findall(r"(n\d+) --> (n\d+)", text)
-    [numbers] = re.findall(rf"linkStyle (\S+) stroke:{ACCENT}", text)
-    assert {tuple(names[n] for n in lines[int(i)]) for i in numbers.split(",")} == {
-        *(("int16", "int32"), ("int32", "int64"), ("uint32", "int64")),
-    }
-    styles = dict(re.findall(r"classDef (\w+) (\S+)", text))
-    classes = [(n, c) for ns, c in re.findall(r"class (\S+) (\w+)", text) for n in ns.split(",")]
-    filled = {names[n] for n, c in classes if f"fill:{ACCENT}" in styles[c]}
-    framed = {names[n] for n, c in classes if f"stroke:{ACCENT}" in styles[c]}
-    assert filled == {"int64"} and framed == {"int16", "int32", "uint32", "int64"}
-
-
-def test_paths_in_text():
-    order = lattice("max")
-    lines = LATTICE_FORMATS["text"](order, order.reason("int16", "uint32")).splitlines()
-    assert lines[-3:] == [
-        "path      int16 -> int32 -> int64",
-        "path      uint32 -> int64",
-        "join      int64",
-    ]
-
-
-def test_paths_may_name_nodes_and_end_where_they_like():
-    found = Picture(lattice_svg(lattice("max"), [("int8", DType.int16), ["float64"]]))
-    filled = {name for name, rect in found.rects.items() if rect.attrib["fill"] == ACCENT}
-    assert filled == {"int16", "float64"}
-
-
-@every("draw", LATTICE_FORMATS.values())
-def test_a_path_that_the_lattice_does_not_have_is_refused(draw: Any):
-    with pytest.raises(GraphError, match="lattice 'max' has no edge from int8 to float32"):
-        draw(lattice("max"), [("int8", "float32")])
-    with pytest.raises(GraphError, match="complex64 is not in lattice 'max'"):
-        draw(lattice("max"), [("complex64",)])

@@ -30,8 +30,13 @@ def read(svg: str) -> dict[tuple[str, str], tuple[str, str, bool]]:
     """The text, the colour and whether there is a frame, by row and column."""
     root = ElementTree.fromstring(svg)
     by_place = texts(root)
-    top, left = min(y for _, y in by_place), min(x for x, _ in by_place)
-    heads = {x: text for (x, y), text in by_place.items() if y == top}
+    left = min(x for x, _ in by_place)
+    upwards = {t.get("transform", ""): t.text or "" for t in root.iter(f"{SVG}text")}
+    heads = {
+        float(place[1]) - 4: text
+        for transform, text in upwards.items()
+        if (place := re.match(r"translate\((\S+) ", transform))
+    }
     names = {y: text for (x, y), text in by_place.items() if x == left}
     table: dict[tuple[str, str], tuple[str, str, bool]] = {}
     for y, row in names.items():

@@ -58,7 +58,7 @@ def test_an_op_that_was_not_measured_is_refused_and_says_so(op: str):
 
 
 def test_eye_was_not_measured_either():
-    with pytest.raises(PromotionError, match=r"eye is not measured.*np\.eye"):
+    with pytest.raises(PromotionError, match="eye is not measured"):
         Graph(rules="max_strict").eye(2, dtype="float32")
 
 

@@ -80,7 +80,7 @@ def test_types_of_ml_dtypes_are_refused_with_the_reason(dtype: DType):
     for ask in (lambda: NUMPY.promote(dtype, "int8"), lambda: Graph(rules=NUMPY).input(dtype)):
         with pytest.raises(PromotionError, match=f"no {dtype} under 'numpy'.* three different"):
             ask()
-    with pytest.raises(PromotionError, match=r"NumPy has no index; write DType\.uint64, .*'max'"):
+    with pytest.raises(PromotionError, match=r"NumPy has no index; write DType\.uint64"):
         NUMPY.promote("index", "int8")
 
 

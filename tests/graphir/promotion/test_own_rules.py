@@ -78,15 +78,13 @@ def test_a_published_lattice_makes_rules():
 
 
 def test_what_orders_no_dtypes_makes_no_rules(tmp_path: Path):
-    with pytest.raises(GraphError, match="'jep_python' has int, float, complex, which no dtype"):
+    with pytest.raises(GraphError, match="no dtype is named 'int'"):
         PromotionRules.from_lattice(lattice("jep_python"))
-    with pytest.raises(
-        GraphError, match="'mine' has f8, which no dtype is named; write names such"
-    ):
+    with pytest.raises(GraphError, match="no dtype is named 'f8'"):
         PromotionRules.from_lattice(written(tmp_path, {"int8": ["f8"]}))
-    with pytest.raises(GraphError, match="'numbers' has 1, 2, which"):
+    with pytest.raises(GraphError, match="no dtype corresponds to 1"):
         PromotionRules.from_lattice(Lattice("numbers", {1: [2]}))
-    with pytest.raises(GraphError, match="'empty' has nothing"):
+    with pytest.raises(GraphError, match="lattice 'empty' has none"):
         PromotionRules.from_lattice(Lattice[Any]("empty", {}))
 
 
@@ -95,8 +93,6 @@ def test_a_file_that_is_wrong_is_named(tmp_path: Path):
         PromotionRules.from_lattice(written(tmp_path, {"int8": ["int16"], "int16": ["int8"]}))
     with pytest.raises(GraphError, match=r"nope\.json: No such file"):
         PromotionRules.from_lattice(tmp_path / "nope.json")
-    with pytest.raises(GraphError, match=r"lattice\('jep_option1'\)"):
-        PromotionRules.from_lattice("jep_option1")
 
 
 # -- in graphs

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphir import DType, GraphError, Lattice, lattice, lattices, laws, rules
+from graphir import DType, GraphError, Lattice, PromotionRules, lattice, lattices, laws, rules
 from graphir.dtype_lattices.order import LAWS as JOIN_LAWS
 from graphir.rule_reports.laws import LAWS
 from tests import GOLDEN
@@ -17,6 +17,20 @@ from tests.support.tables import every
 
 PRINTED: dict[str, dict[str, str]] = json.loads((GOLDEN / "max.json").read_text())["table"]
 NUMPY = [d for d in DType if d.storage.name == str(d) and d.storage.isbuiltin == 1]
+
+
+class Table(PromotionRules):
+    """The rules of a printed table: each row (lhs) to its columns (rhs), by names of dtypes."""
+
+    def __init__(self, table: dict[str, dict[str, Any]]) -> None:
+        super().__init__("table", "As printed.")
+        self.cells = {(DType(a), DType(b)): c for a, row in table.items() for b, c in row.items()}
+        self.dtypes = tuple({dtype: None for pair in self.cells for dtype in pair})
+
+    def join(self, dtypes: tuple[DType, ...]) -> DType:
+        if (cell := self.cells.get(dtypes)) is None:
+            raise self.refusal(dtypes, "the table lacks them")
+        return DType(cell)
 
 
 def broken(subject: Any) -> dict[str, list[tuple[Any, ...]]]:
@@ -35,7 +49,7 @@ def names(elements: tuple[Any, ...]) -> tuple[str, ...]:
 
 
 def test_maxs_printed_table_breaks_associativity_in_68_triples():
-    found = broken(PRINTED)
+    found = broken(Table(PRINTED))
     expected = {
         (a, b, c)
         for a, b, c in product(PRINTED, repeat=3)
@@ -62,11 +76,11 @@ def numpy_table() -> dict[str, dict[str, str]]:
 
 
 def test_numpys_table_is_not_associative():
-    found = broken(numpy_table())
+    found = broken(Table(numpy_table()))
     assert names(found["associativity"][0]) == ("int8", "uint8", "float16")
     assert ("int8", "uint8", "float16") in map(names, found["associativity"])
     assert not found.keys() & {"existence", "uniqueness", "commutativity", "idempotence"}
-    told = next(one for one in laws(numpy_table()) if one.law == "associativity")
+    told = next(one for one in laws(Table(numpy_table())) if one.law == "associativity")
     assert told.finding == (
         "(int8 v uint8) v float16 = float32, int8 v (uint8 v float16) = float16"
     )
@@ -77,30 +91,19 @@ def test_a_pair_that_raises_or_is_missing_does_not_exist():
         "int8": {"int8": "int8", "int16": None},
         "int16": {"int16": "int16", "int8": DType.int16},
     }
-    found = broken(table)
+    found = broken(Table(table))
     assert found["existence"] == found["commutativity"] == [(DType.int8, DType.int16)]
     # (int8 v int16) v int8 is undefined, and int8 v (int16 v int8) = int8 v int16 too.
     assert (DType.int8, DType.int16, DType.int8) not in found["associativity"]
     assert (DType.int16, DType.int8, DType.int16) in found["associativity"]
     del table["int8"]["int16"]
-    assert broken(table)["existence"] == [(DType.int8, DType.int16)]
+    assert broken(Table(table))["existence"] == [(DType.int8, DType.int16)]
 
 
-def test_a_name_that_is_no_dtype_is_an_error():
-    with pytest.raises(GraphError, match="'int17'"):
-        laws({"int8": {"int8": "int17"}})
-
-
-@every("subject", [None, [1], {"int8": "int16"}])
+@every("subject", ["mx", [1], {"int8": "int16"}])
 def test_what_has_no_laws_is_refused(subject: Any):
-    with pytest.raises(GraphError, match=r"laws are those of .*; got "):
+    with pytest.raises(GraphError, match="no rule set is named"):
         laws(subject)
-
-
-def test_a_dtype_that_is_not_itself_is_found():
-    assert broken({"int8": {"int8": "int16"}, "int16": {"int16": "int16"}})["idempotence"] == [
-        (DType.int8,)
-    ]
 
 
 # -- width and exactness
@@ -156,9 +159,9 @@ def test_the_method_is_the_function():
         assert rules(name).laws() == laws(rules(name)) != []
 
 
-@every("subject", [rules("max"), rules("max_strict"), PRINTED])
+@every("subject", [rules("max"), rules("max_strict"), Table(PRINTED)])
 def test_the_smallest_counterexample_comes_first(subject: Any):
-    dtypes = {DType(d) for d in (subject if isinstance(subject, dict) else subject.dtypes)}
+    dtypes = {*subject.dtypes}
     place = {d: i for i, d in enumerate(sorted(DType, key=lambda d: d.bits)) if d in dtypes}
     ranks = {d: i for i, d in enumerate(place)}
     found = laws(subject)
@@ -170,4 +173,4 @@ def test_the_smallest_counterexample_comes_first(subject: Any):
 
 def test_the_order_of_a_table_does_not_matter():
     backwards = {a: dict(reversed(row.items())) for a, row in reversed(PRINTED.items())}
-    assert laws(backwards) == laws(PRINTED)
+    assert laws(Table(backwards)) == laws(Table(PRINTED))

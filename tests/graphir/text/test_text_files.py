@@ -123,7 +123,7 @@ def corruptions():
 def test_a_corrupt_archive(tmp_path, kind):
     path, archive = saved(tmp_path)
     archive.write_bytes(corruptions()[kind])
-    told = r"g\.graph with g\.graph\.npz: .*(g\.graph\.npz|npz\()"
+    told = r"g\.graph with g\.graph\.npz: .*(g\.graph\.npz|npz\(|no array named)"
     with pytest.raises(ParseError, match=told) as caught:
         Graph.load(path)
     assert (caught.value.line, caught.value.column) in ((2, 39), (3, 40))
@@ -146,7 +146,7 @@ def test_bytes_of_an_archive_changed(tmp_path):
 def test_missing_files(tmp_path):
     path, archive = saved(tmp_path)
     archive.unlink()
-    with pytest.raises(GraphirError, match=r"npz, .* is missing"):
+    with pytest.raises(GraphirError, match=r"npz is not a readable .*No such file"):
         Graph.load(path)
     with pytest.raises(FileNotFoundError):
         Graph.load(tmp_path / "none.graph")

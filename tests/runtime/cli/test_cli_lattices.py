@@ -33,11 +33,11 @@ def test_laws_gives_status_0_where_those_of_a_join_hold_and_1_where_not(name: st
     assert (status, err) == (1 if {one.law for one in found} & {*LAWS} else 0, "")
     lines = dict(line.split(": ", 1) for line in out.splitlines())
     asked = ALL_LAWS if any(isinstance(node, DType) for node in lattice(name)) else LAWS
-    assert list(lines) == [f"lattice {name}", "cycles", *asked, "redundant edges"]
+    assert list(lines) == [f"lattice {name}", "cycles", *asked]
     for law in asked:
         count = len([one for one in found if one.law == law])
         assert lines[law].split()[0] == (str(count) if count else "holds")
-    assert (lines["cycles"], lines["redundant edges"]) == ("none", "none")
+    assert lines["cycles"] == "none"
 
 
 def test_the_lawful_ones_are_those_that_jep_9407_calls_lattices():
@@ -66,12 +66,6 @@ def test_laws_of_a_file(tmp_path: Path):
     status, out, _ = cli("laws", path)
     assert status == 1
     assert out.startswith("lattice own: 4 nodes, 3 edges\ncycles: none\nexistence: 3 pairs; ")
-    assert out.endswith("redundant edges: 1, implied by others: a < c\n")
-
-
-def test_redundant_edges_break_no_law(tmp_path: Path):
-    status, out, _ = cli("laws", written(tmp_path, {"a": ["b", "c"], "b": ["c"]}))
-    assert status == 0 and "a < c" in out and out.count("holds") == len(LAWS)
 
 
 def test_a_cycle_is_a_finding(tmp_path: Path):
@@ -93,7 +87,7 @@ def test_bad_names_and_bad_files(command: str, tmp_path: Path):
     assert "nope.json: No such file" in refused(3, command, tmp_path / "nope.json")
     assert "mine.json: a: must be a list" in refused(3, command, written(tmp_path, {"a": 3}))
     (tmp_path / "bare").write_text("{", encoding="utf-8")
-    assert "bare: line 1, column 2: not JSON" in refused(3, command, tmp_path / "bare")
+    assert "bare: not JSON" in refused(3, command, tmp_path / "bare")
 
 
 def test_rules_without_a_lattice_have_no_picture_and_yet_laws():
@@ -121,7 +115,7 @@ def test_a_lattice_is_given_once():
 @pytest.mark.parametrize("kind", LATTICE_FORMATS)
 def test_a_lattice_in_every_format_by_name_by_rules_and_by_file(kind: str, tmp_path: Path):
     for name in lattices():
-        expected = LATTICE_FORMATS[kind](lattice(name), ())
+        expected = LATTICE_FORMATS[kind](lattice(name))
         assert cli("lattice", name, "--format", kind) == (0, expected + "\n", "")
     by_default, by_rules, by_name = (
         cli("lattice", *which, "--format", kind) for which in ((), ("--rules", "max"), ("max",))
@@ -129,37 +123,9 @@ def test_a_lattice_in_every_format_by_name_by_rules_and_by_file(kind: str, tmp_p
     assert by_default == by_rules == by_name
     path = written(tmp_path, {"int8": ["int16"], "uint8": ["int16"]})
     status, out, _ = cli("lattice", path, "--format", kind)
-    assert status == 0 and out == LATTICE_FORMATS[kind](Lattice.load(path), ()) + "\n"
+    assert status == 0 and out == LATTICE_FORMATS[kind](Lattice.load(path)) + "\n"
 
 
 def test_rules_are_drawn_as_svg():
     found = Picture(cli("lattice", "--rules", "max_strict", "--format", "svg")[1])
     assert set(found.boxes) == {str(node) for node in lattice("max_strict")}
-
-
-@every("kind", LATTICE_FORMATS)
-def test_the_paths_of_operands_to_their_join(kind: str):
-    order = lattice("jep_option1")
-    expected = LATTICE_FORMATS[kind](order, order.reason("int8", "float32"))
-    found = cli("lattice", "jep_option1", "--format", kind, "--path", "int8", "float32")
-    assert found == (0, expected + "\n", "")
-    assert cli("lattice", "jep_option1", "--format", kind, "--path", "i8", "single") == found
-    plain = cli("lattice", "jep_option1", "--format", kind)
-    assert plain != found
-
-
-def test_the_join_of_three():
-    lines = cli("lattice", "--path", "int8", "uint8", "index")[1].splitlines()
-    assert lines[-1] == "join      float16"
-    assert [line.split()[1] for line in lines if line.startswith("path")] == [
-        *("int8", "uint8", "index"),
-    ]
-
-
-def test_paths_that_do_not_meet_are_refused():
-    said = refused(3, "lattice", "jep_not_lattice_right", "--path", "A", "B")
-    assert "A and B have several minimal upper bounds in lattice 'jep_not_lattice_right'" in said
-    assert "no upper bound" in refused(3, "lattice", "jep_not_lattice_left", "--path", "B", "C")
-    assert "lattice 'jep_python' has no int8" in refused(
-        3, "lattice", "jep_python", "--path", "int8", "int"
-    )

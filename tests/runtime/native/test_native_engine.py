@@ -264,7 +264,7 @@ def test_code_that_is_called_is_not_freed(engine: Any, monkeypatch: pytest.Monke
 @needs_linux
 def test_memory_levels_off() -> None:
     run(
-        "BEGIN\nfrom runtime.program.cost_model import COST\nCOST.KEPT_KERNELS = 8\n"
+        "BEGIN\nfrom graphir.runtime.program.cost_model import COST\nCOST.KEPT_KERNELS = 8\n"
         "sizes = many(150)\n"
         "assert sizes[-1] - sizes[4] < 75 * 15, sizes  # a live kernel is about 50 KB"
     )
@@ -389,7 +389,7 @@ def test_a_process_may_fork_while_others_compile() -> None:
 def test_a_process_may_end_while_others_compile() -> None:
     for delay in (0.0, 0.02):
         run(
-            "BEGIN\nfrom runtime.program.cost_model import COST\nCOST.COMPILE_COST = 0\n"
+            "BEGIN\nfrom graphir.runtime.program.cost_model import COST\nCOST.COMPILE_COST = 0\n"
             "assert right(Program(chain(0), native='now'), 0)\n"
             "programs = [Program(chain(n)) for n in range(1, 9)]\n"
             "for n, one in enumerate(programs, 1): assert right(one, n)\n"
