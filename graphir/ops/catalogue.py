@@ -6,32 +6,21 @@ floats follow IEEE 754 and NumPy on C-contiguous operands; integers wrap.
 
 from __future__ import annotations
 
+from reprlib import repr as brief
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from graphir.errors import GraphError
 from graphir.ops import attributes as at
 from graphir.ops import dtype_rules as sig
 from graphir.ops import shape_rules as shapes
-from graphir.ops.op import CATALOGUE, OPTIONAL, Attr, Op, Signature
+from graphir.ops.op import CATALOGUE, OPTIONAL, Attr, GraphValue, Op, Signature
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from graphir.hints import ArrayOrNumber
     from graphir.ir.symbol import Symbol
-    from graphir.ops.dims import Shape
-
-    class UnaryOp(Op):
-        """An op of one operand, as type checkers see it; there is no such class at run time."""
-
-        def __call__(self, x: ArrayOrNumber) -> Symbol: ...
-
-    class BinaryOp(Op):
-        """An op of two operands, as type checkers see it."""
-
-        def __call__(self, lhs: ArrayOrNumber, rhs: ArrayOrNumber) -> Symbol: ...
-
+    from graphir.ops import op_calls as calls
+    from graphir.ops.dims import DimLike
 
 _AXIS = Attr("axis", at.axis, -1)
 _AXES = Attr("axis", at.axes, None)
@@ -41,44 +30,42 @@ _SHAPE = Attr("shape", at.shape)
 _LITERAL = Attr("literal", at.optional_number, None)
 
 
-def _unary(name: str, signature: Signature, doc: str, **facts: Any) -> UnaryOp:
-    op: Any = Op(name, ("x",), signature, shapes.same, doc, **facts)
-    return op
+def _op(*facts: Any, **more: Any) -> Any:
+    """Return an Op; each assignment names the type of its calls, for type checkers."""
+    return Op(*facts, **more)
 
 
-def _binary(name: str, signature: Signature, doc: str, **facts: Any) -> BinaryOp:
-    op: Any = Op(name, ("lhs", "rhs"), signature, shapes.broadcast, doc, **facts)
-    return op
+def _unary(name: str, signature: Signature, doc: str, **facts: Any) -> calls.UnaryOp:
+    return _op(name, ("x",), signature, shapes.same, doc, **facts)
 
 
-def _reduction(name: str, signature: Signature, doc: str, *attrs: Attr, **facts: Any) -> Op:
+def _binary(name: str, signature: Signature, doc: str, **facts: Any) -> calls.BinaryOp:
+    return _op(name, ("lhs", "rhs"), signature, shapes.broadcast, doc, **facts)
+
+
+def _reduction(name: str, signature: Signature, doc: str, *attrs: Attr, **facts: Any) -> Any:
     attrs = (_AXES, _KEEP, *attrs)
     return Op(name, ("x",), signature, shapes.reduced, doc, attrs, "reduction", **facts)
 
 
-def _locator(name: str, doc: str) -> Op:
+def _locator(name: str, doc: str) -> Any:
     attrs = (Attr("axis", at.optional_axis, None), _KEEP, _DTYPE)
     return Op(name, ("x",), sig.POSITION, shapes.located, doc, attrs, "reduction")
 
 
-def _rowwise(name: str, signature: Signature, doc: str, *attrs: Attr, **facts: Any) -> Op:
+def _rowwise(name: str, signature: Signature, doc: str, *attrs: Attr, **facts: Any) -> Any:
     attrs = (_AXIS, *attrs)
     return Op(name, ("x",), signature, shapes.at_least_1d, doc, attrs, "rowwise", **facts)
 
 
 def _movement(
-    name: str,
-    shape: Callable[..., Shape],
-    doc: str,
-    *attrs: Attr,
-    operands: tuple[str, ...] = ("x",),
-    **more: Any,
-) -> Op:
+    name: str, shape: Any, doc: str, *attrs: Attr, operands: Any = ("x",), **more: Any
+) -> Any:
     signature = more.pop("signature", sig.SAME)
     return Op(name, operands, signature, shape, doc, attrs, "movement", **more)
 
 
-def _creation(name: str, shape: Callable[..., Shape], doc: str, *attrs: Attr) -> Op:
+def _creation(name: str, shape: Any, doc: str, *attrs: Attr) -> Any:
     return Op(name, (), sig.CREATION, shape, doc, (Attr("dtype", at.dtype), *attrs), "creation")
 
 
@@ -142,7 +129,7 @@ erf = _unary("erf", sig.REAL_FLOATING, "The error function.")
 sigmoid = _unary("sigmoid", sig.REAL_FLOATING, "1 / (1 + exp(-x)).")
 silu = _unary("silu", sig.REAL_FLOATING, "x * sigmoid(x).")
 softplus = _unary("softplus", sig.REAL_FLOATING, "log(1 + exp(x)) without overflow.")
-gelu = Op(
+gelu: calls.GeluOp = _op(
     "gelu",
     ("x",),
     sig.REAL_FLOATING,
@@ -200,15 +187,17 @@ right_shift = _binary(
 )
 
 # -- selection and conversion
-where = Op(
+where: calls.WhereOp = _op(
     "where",
     ("condition", "x", "y"),
     sig.SELECT,
     shapes.broadcast,
     "x where the condition is true, else y.",
 )
-clip = Op("clip", ("x", "low", "high"), sig.CLIP, shapes.broadcast, "min(max(x, low), high).")
-cast = Op(
+clip: calls.ClipOp = _op(
+    "clip", ("x", "low", "high"), sig.CLIP, shapes.broadcast, "min(max(x, low), high)."
+)
+cast: calls.CastOp = _op(
     "cast",
     ("x",),
     sig.CAST,
@@ -225,10 +214,10 @@ conj = _unary("conj", sig.SAME, "The complex conjugate.")
 as_complex = _binary("as_complex", sig.COMPLEX_OF, "x + y*i from real x and y.")
 
 # -- reductions
-sum = _reduction(
+sum: calls.SumOp = _reduction(
     "sum", sig.ACCUMULATION, "The sum, pairwise as NumPy adds.", _DTYPE, numpy="add.reduce"
 )
-numpy_sum = Op(
+numpy_sum: calls.MaskedSumOp = _op(
     "numpy_sum",
     ("x", "mask"),
     sig.MASKED_ACCUMULATION,
@@ -241,33 +230,45 @@ numpy_sum = Op(
     ),
     "reduction",
 )
-prod = _reduction("prod", sig.ACCUMULATION, "The product.", _DTYPE, numpy="multiply.reduce")
-max = _reduction(
+prod: calls.SumOp = _reduction(
+    "prod", sig.ACCUMULATION, "The product.", _DTYPE, numpy="multiply.reduce"
+)
+max: calls.ReductionOp = _reduction(
     "max",
     sig.ORDERING,
     "The greatest; NaN if any is; 0.0 is above -0.0.",
     numpy="amax maximum.reduce",
 )
-min = _reduction(
+min: calls.ReductionOp = _reduction(
     "min", sig.ORDERING, "The least; NaN if any is; -0.0 is below 0.0.", numpy="amin minimum.reduce"
 )
-mean = _reduction("mean", sig.MEAN, "The arithmetic mean.")
-var = _reduction(
+mean: calls.ReductionOp = _reduction("mean", sig.MEAN, "The arithmetic mean.")
+var: calls.VarianceOp = _reduction(
     "var", sig.SPREAD, "The variance over n - correction.", Attr("correction", at.integer, 0)
 )
-std = _reduction("std", sig.SPREAD, "The square root of var.", Attr("correction", at.integer, 0))
-any = _reduction("any", sig.LOGICAL, "Whether any is true.", numpy="logical_or.reduce")
-all = _reduction("all", sig.LOGICAL, "Whether all are true.", numpy="logical_and.reduce")
-argmax = _locator("argmax", "The place of the first greatest; the flat one where axis is None.")
-argmin = _locator("argmin", "The place of the first least; the flat one where axis is None.")
-cumulative_sum = _rowwise(
+std: calls.VarianceOp = _reduction(
+    "std", sig.SPREAD, "The square root of var.", Attr("correction", at.integer, 0)
+)
+any: calls.ReductionOp = _reduction(
+    "any", sig.LOGICAL, "Whether any is true.", numpy="logical_or.reduce"
+)
+all: calls.ReductionOp = _reduction(
+    "all", sig.LOGICAL, "Whether all are true.", numpy="logical_and.reduce"
+)
+argmax: calls.LocatorOp = _locator(
+    "argmax", "The place of the first greatest; the flat one where axis is None."
+)
+argmin: calls.LocatorOp = _locator(
+    "argmin", "The place of the first least; the flat one where axis is None."
+)
+cumulative_sum: calls.CumulativeOp = _rowwise(
     "cumulative_sum",
     sig.ACCUMULATION,
     "Sums from the first on.",
     _DTYPE,
     numpy="cumsum add.accumulate",
 )
-cumulative_prod = _rowwise(
+cumulative_prod: calls.CumulativeOp = _rowwise(
     "cumulative_prod",
     sig.ACCUMULATION,
     "Products so far.",
@@ -276,9 +277,13 @@ cumulative_prod = _rowwise(
 )
 
 # -- rows: softmax, norms, sorting
-softmax = _rowwise("softmax", sig.REAL_FLOATING, "exp(x - max) / sum of it, along an axis.")
-logsoftmax = _rowwise("logsoftmax", sig.REAL_FLOATING, "log(softmax(x)), computed stably.")
-layer_norm = Op(
+softmax: calls.RowOp = _rowwise(
+    "softmax", sig.REAL_FLOATING, "exp(x - max) / sum of it, along an axis."
+)
+logsoftmax: calls.RowOp = _rowwise(
+    "logsoftmax", sig.REAL_FLOATING, "log(softmax(x)), computed stably."
+)
+layer_norm: calls.LayerNormOp = _op(
     "layer_norm",
     ("x", "scale", "shift"),
     sig.REAL_FLOATING,
@@ -287,14 +292,14 @@ layer_norm = Op(
     (Attr("epsilon", at.positive, 1e-5),),
     "rowwise",
 )
-sort = _rowwise(
+sort: calls.SortOp = _rowwise(
     "sort",
     sig.ORDERING,
     "Sorted, NaN last. Zeros of both signs keep their order, or have NumPy's if not stable.",
     Attr("descending", at.flag, False),
     Attr("stable", at.flag, True),
 )
-argsort = _rowwise(
+argsort: calls.ArgSortOp = _rowwise(
     "argsort",
     sig.POSITION,
     "The order that sorts. Equal values keep their order, or have NumPy's if not stable.",
@@ -302,7 +307,7 @@ argsort = _rowwise(
     _DTYPE,
     Attr("stable", at.flag, True),
 )
-searchsorted = Op(
+searchsorted: calls.SearchOp = _op(
     "searchsorted",
     ("x", "values"),
     sig.POSITION,
@@ -314,7 +319,7 @@ searchsorted = Op(
 
 # -- contractions
 _PAIR = ("lhs", "rhs")
-matmul = Op(
+matmul: calls.MatMulOp = _op(
     "matmul",
     _PAIR,
     sig.ARITHMETIC,
@@ -323,7 +328,7 @@ matmul = Op(
     (Attr("layout", at.product_layout, None),),
     "contraction",
 )
-tensordot = Op(
+tensordot: calls.TensorDotOp = _op(
     "tensordot",
     _PAIR,
     sig.ARITHMETIC,
@@ -332,7 +337,7 @@ tensordot = Op(
     (Attr("axes", at.contracted, 2),),
     "contraction",
 )
-outer = Op(
+outer: calls.BinaryOp = _op(
     "outer",
     _PAIR,
     sig.ARITHMETIC,
@@ -343,24 +348,32 @@ outer = Op(
 )
 
 # -- movement
-reshape = _movement(
+reshape: calls.ShapeOp = _movement(
     "reshape", shapes.shape_attribute, "The same elements.", Attr("shape", at.new_shape)
 )
-broadcast_to = _movement("broadcast_to", shapes.broadcast_to, "Repeated along axes of 1.", _SHAPE)
-rebind = _movement("rebind", shapes.rebind, "The same, dims asserted at run time.", _SHAPE)
-transpose = _movement(
+broadcast_to: calls.ShapeOp = _movement(
+    "broadcast_to", shapes.broadcast_to, "Repeated along axes of 1.", _SHAPE
+)
+rebind: calls.ShapeOp = _movement(
+    "rebind", shapes.rebind, "The same, dims asserted at run time.", _SHAPE
+)
+transpose: calls.TransposeOp = _movement(
     "transpose",
     shapes.swapped,
     "Two axes exchanged.",
     Attr("axis1", at.axis, -2),
     Attr("axis2", at.axis, -1),
 )
-permute = _movement("permute", shapes.permuted, "Axes reordered.", Attr("dims", at.permutation))
-squeeze = _movement("squeeze", shapes.squeezed, "Without an axis of 1.", Attr("axis", at.axis))
-unsqueeze = _movement(
+permute: calls.PermuteOp = _movement(
+    "permute", shapes.permuted, "Axes reordered.", Attr("dims", at.permutation)
+)
+squeeze: calls.AxisOp = _movement(
+    "squeeze", shapes.squeezed, "Without an axis of 1.", Attr("axis", at.axis)
+)
+unsqueeze: calls.AxisOp = _movement(
     "unsqueeze", shapes.unsqueezed, "With a new axis of 1.", Attr("axis", at.new_axis)
 )
-slice = _movement(
+slice: calls.SliceOp = _movement(
     "slice",
     shapes.sliced,
     "The elements from start to stop by step, on every axis.",
@@ -368,7 +381,7 @@ slice = _movement(
     Attr("stop", at.limits),
     Attr("step", at.per_axis),
 )
-affine_view = _movement(
+affine_view: calls.AffineViewOp = _movement(
     "affine_view",
     shapes.affine_view,
     "The elements at origin + index @ steps: windows, diagonals, any view with strides.",
@@ -376,8 +389,10 @@ affine_view = _movement(
     Attr("origin", at.limits),
     Attr("steps", at.axis_steps),
 )
-item = _movement("item", shapes.item, "One element, of rank 0.", Attr("index", at.limits))
-slice_update = _movement(
+item: calls.ItemOp = _movement(
+    "item", shapes.item, "One element, of rank 0.", Attr("index", at.limits)
+)
+slice_update: calls.SliceUpdateOp = _movement(
     "slice_update",
     shapes.slice_updated,
     "x with updates in place of the elements from start to stop by step.",
@@ -387,11 +402,11 @@ slice_update = _movement(
     operands=("x", "updates"),
     signature=sig.UPDATE,
 )
-flip = _movement("flip", shapes.same, "Backwards along axes.", _AXES)
-roll = _movement(
+flip: calls.FlipOp = _movement("flip", shapes.same, "Backwards along axes.", _AXES)
+roll: calls.RollOp = _movement(
     "roll", shapes.same, "Shifted around an axis.", Attr("shift", at.integer), Attr("axis", at.axis)
 )
-pad = _movement(
+pad: calls.PadOp = _movement(
     "pad",
     shapes.padded,
     "Surrounded by a value.",
@@ -399,15 +414,17 @@ pad = _movement(
     Attr("value", at.number, 0),
     signature=sig.PADDING,
 )
-tile = _movement("tile", shapes.tiled, "Repeated as a whole.", Attr("repeats", at.per_axis))
-repeat = _movement(
+tile: calls.TileOp = _movement(
+    "tile", shapes.tiled, "Repeated as a whole.", Attr("repeats", at.per_axis)
+)
+repeat: calls.RepeatOp = _movement(
     "repeat",
     shapes.repeated,
     "Each element repeated along an axis.",
     Attr("repeats", at.natural),
     Attr("axis", at.axis),
 )
-concat = _movement(
+concat: calls.ConcatOp = _movement(
     "concat",
     shapes.concatenated,
     "One after another along an axis.",
@@ -415,7 +432,7 @@ concat = _movement(
     signature=sig.JOIN,
     variadic=True,
 )
-stack = _movement(
+stack: calls.ConcatOp = _movement(
     "stack",
     shapes.stacked,
     "Side by side along a new axis.",
@@ -423,7 +440,7 @@ stack = _movement(
     signature=sig.JOIN,
     variadic=True,
 )
-gather = _movement(
+gather: calls.GatherOp = _movement(
     "gather",
     shapes.gathered,
     "The slices that indices name along an axis.",
@@ -431,7 +448,7 @@ gather = _movement(
     operands=("x", "indices"),
     signature=sig.LOOKUP,
 )
-take_along = _movement(
+take_along: calls.TakeAlongOp = _movement(
     "take_along",
     shapes.along,
     "The elements that indices name along an axis.",
@@ -439,7 +456,7 @@ take_along = _movement(
     operands=("x", "indices"),
     signature=sig.LOOKUP,
 )
-scatter = _movement(
+scatter: calls.ScatterOp = _movement(
     "scatter",
     shapes.scattered,
     "x with updates at indices along an axis, the last winning.",
@@ -447,7 +464,7 @@ scatter = _movement(
     operands=("x", "updates", "indices"),
     signature=sig.SCATTER,
 )
-index_update = _movement(
+index_update: calls.IndexUpdateOp = _movement(
     "index_update",
     shapes.index_updated,
     "x with updates in place of the slices that indices name, the last winning.",
@@ -455,7 +472,7 @@ index_update = _movement(
     operands=("x", "updates", "indices"),
     signature=sig.SCATTER,
 )
-index_add = Op(
+index_add: calls.IndexUpdateOp = _op(
     "index_add",
     ("x", "updates", "indices"),
     sig.SCATTER,
@@ -466,8 +483,10 @@ index_add = Op(
 )
 
 # -- creation
-input = _creation("input", shapes.shape_attribute, "A value given when the graph runs.", _SHAPE)
-constant = Op(
+input: calls.InputOp = _creation(
+    "input", shapes.shape_attribute, "A value given when the graph runs.", _SHAPE
+)
+constant: calls.ConstantOp = _op(
     "constant",
     (),
     sig.CONSTANT,
@@ -480,7 +499,7 @@ constant = Op(
     ),
     "creation",
 )
-full = _creation(
+full: calls.FullOp = _creation(
     "full",
     shapes.shape_attribute,
     "One value everywhere; `literal` where it gave the dtype.",
@@ -488,7 +507,7 @@ full = _creation(
     _SHAPE,
     _LITERAL,
 )
-range = _creation(
+range: calls.RangeOp = _creation(
     "range",
     shapes.ranged,
     "start + i * step, rounded once.",
@@ -496,7 +515,7 @@ range = _creation(
     Attr("step", at.number),
     Attr("size", at.size),
 )
-eye = _creation(
+eye: calls.EyeOp = _creation(
     "eye",
     shapes.eye,
     "Ones on a diagonal, zeros elsewhere.",
@@ -504,7 +523,7 @@ eye = _creation(
     Attr("columns", at.size),
     Attr("offset", at.integer, 0),
 )
-shape_of = Op(
+shape_of: calls.SizesOp = _op(
     "shape_of",
     ("x",),
     sig.SIZES,
@@ -526,8 +545,15 @@ OPTIONAL.update({
 sub, mul, div, mod = subtract, multiply, divide, remainder
 
 
-NAMES = [name for name, value in vars().items() if isinstance(value, Op)]
-"""The names of ops, with aliases."""
+def split(x: Symbol, sizes: int | list[DimLike], axis: int = 0) -> tuple[Symbol, ...]:
+    """Return slices along an axis as a tuple; `sizes` is a list of dims, or each piece's size."""
+    if not isinstance(x, GraphValue):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise GraphError("split takes a symbol", fix="g.constant(...) makes one", got=f"{brief(x)}")
+    return x.split(sizes, axis)
+
+
+NAMES = [*(name for name, value in vars().items() if isinstance(value, Op)), "split"]
+"""The names of ops, with aliases, and of the functions composed of ops."""
 
 if not TYPE_CHECKING:  # a type checker takes the names of the module
     __all__ = NAMES

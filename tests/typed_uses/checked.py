@@ -42,6 +42,9 @@ for _row in x:  # wrong
 x[0] = 1  # wrong
 x.shape = (3,)  # wrong
 x.astype("f16")  # wrong
+ops.concat(x)  # wrong
+ops.pad(x, "edge")  # wrong
+ops.searchsorted(x, 1, side="middle")  # wrong
 g.scalar("1")  # wrong
 g.full[name](0, (2,))  # wrong
 g.full["int8"](0, (2,))

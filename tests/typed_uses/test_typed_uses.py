@@ -30,5 +30,5 @@ def test_a_wrong_use_raises_at_its_line(path: Path) -> None:
     assert number in [frame.lineno for frame in frames if frame.filename == str(path)]
 
 
-def test_there_are_many_of_each() -> None:
-    assert len(RIGHT) == 40 and len(WRONG) == 30
+def test_there_are_forty_of_each() -> None:
+    assert len(RIGHT) == 40 and len(WRONG) == 40

@@ -10,9 +10,6 @@ import numpy as np
 import pytest
 
 from graphir import DType, Graph, GraphError, Symbol, TensorType, ops
-from graphir.ops import dtype_rules, shape_rules
-from graphir.ops.decompositions import Decomposition
-from graphir.ops.op import Op
 from tests.support.tables import every
 
 
@@ -133,10 +130,3 @@ def test_cast(dtype: Any):
 def test_a_cast_to_the_same_dtype_is_a_cast_still():
     x = one()
     assert x.cast("float32") is not x and x.cast("float32").args == (x,)
-
-
-def test_a_plain_function_is_no_decomposition() -> None:
-    facts = dtype_rules.FLOATING, shape_rules.same, "x."
-    with pytest.raises(GraphError, match=r"use decomposition=Decomposition\(function\)"):
-        Op("plain", ("x",), *facts, decomposition=lambda p, x: x)  # pyright: ignore
-    assert Op("exact", ("x",), *facts, decomposition=Decomposition(lambda p, x: x)).decomposition

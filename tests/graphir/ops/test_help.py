@@ -70,9 +70,9 @@ def test_dir_lists_public_names_alone(package: Any) -> None:
 
 
 def test_dir_of_ops_lists_ops_and_what_finds_them() -> None:
-    helpers = {"CATALOGUE", "CONTROL", "find", "register", "sub", "mul", "div", "mod"}
+    helpers = {"CATALOGUE", "CONTROL", "find", "register", "split", "sub", "mul", "div", "mod"}
     assert set(dir(ops)) == {*ops.CATALOGUE, *ops.CONTROL, *helpers}
-    for module_alias in ("at", "sig", "shapes"):  # free for the ops of others
+    for module_alias in ("at", "sig", "shapes", "brief"):  # free for the ops of others
         assert not hasattr(ops, module_alias)
     assert all(
         callable(getattr(ops, name)) for name in dir(ops) if name not in ("CATALOGUE", "CONTROL")

@@ -249,7 +249,7 @@ def test_split_is_a_tuple_of_slices():
         "[n, 3]",
     ]
     assert [shape_text(p.shape) for p in x.split([1, "n-1"])] == ["[1, 6]", "[n-1, 6]"]
-    assert isinstance(x.split(3, 1), tuple) and len(x.split(3, 1)) == 2
+    assert isinstance(ops.split(x, 3, 1), tuple) and len(ops.split(x, 3, 1)) == 2
     assert [shape_text(p.shape) for p in x.split(["k", "n-k"])] == ["[k, 6]", "[-k+n, 6]"]
 
 
@@ -419,3 +419,8 @@ def test_attributes_of_a_wrong_kind_are_refused(build: Any):
     with g, pytest.raises((GraphError, ShapeError)) as caught:
         build(g.input("float32", (2, 3)))
     assert isinstance(caught.value, GraphirError)
+
+
+def test_split_is_of_symbols():
+    with pytest.raises(GraphError, match="takes a symbol"):
+        ops.split([1, 2], 1)
