@@ -8,6 +8,8 @@ of graphir.passes and graphir.runtime are names of graphir too.
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from graphir import import_names
+
 if TYPE_CHECKING:
     from graphir.passes import *  # noqa: F403 the names of its __all__
     from graphir.public import *  # noqa: F403 the names of its __all__
@@ -36,6 +38,9 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     packages = (importlib.import_module(f"{__name__}.{package}") for package in _PUBLIC)
     return sorted({name for package in packages for name in package.__all__})
+
+
+import_names.install()
 
 
 def load_ipython_extension(shell: Any) -> None:

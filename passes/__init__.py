@@ -1,5 +1,6 @@
 """Passes (functions Graph -> Graph) and analyses of a graph; none of them changes its argument."""
 
+from graphir.import_names import give_short_name
 from graphir.passes.analysis.casts import CastReport, CastRow, cast_report
 from graphir.passes.analysis.diff import GraphDiff, RulesDiff, diff
 from graphir.passes.analysis.policies import Policy
@@ -36,6 +37,8 @@ __all__ = [
     "simplify_casts",
     "weak_types",
 ]
+
+give_short_name(__name__)
 
 
 def __dir__() -> list[str]:

@@ -1,6 +1,7 @@
 """Execution of graphs: interpreter, compiled programs, jit, recordings, audits, targets, CLI."""
 
 import graphir.runtime.native  # noqa: F401  # pyright: ignore[reportUnusedImport] -- provides the tier
+from graphir.import_names import give_short_name
 from graphir.runtime.audit import audit
 from graphir.runtime.execution import execute
 from graphir.runtime.interpreter import interpret
@@ -21,6 +22,8 @@ __all__ = [
     "jit",
     "record",
 ]
+
+give_short_name(__name__)
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""Modules of a user that are called as folders of this project."""
+"""Modules of a user that are called as folders of this project, and the short names of packages."""
 
 from __future__ import annotations
 
@@ -79,6 +79,24 @@ print(get_ipython().run_line_magic("audit", "a.f(np.ones(4, np.float32))"))
     path = project / "cells.ipy"
     path.write_text(cells)
     assert "float64" in python("-m", "IPython", "--no-banner", str(path), cwd=project)
+
+
+SHORT = """
+import pickle, sys
+import {first}
+import graphir, passes, runtime, runtime.program, passes.pipeline
+from runtime.audit import audit
+assert passes is graphir.passes and runtime is graphir.runtime and audit is graphir.audit
+twins = [x for x in sys.modules if f"graphir.{{x}}" in sys.modules]
+assert all(sys.modules[x] is sys.modules[f"graphir.{{x}}"] for x in twins) and len(twins) > 3
+assert runtime.program.__spec__.name == "graphir.runtime.program"
+assert pickle.loads(b"cpasses.pipeline\\nlower\\n.") is graphir.lower
+"""
+
+
+@pytest.mark.parametrize("first", ["graphir", "runtime", "passes"])
+def test_short_names_are_the_same_modules(first: str, tmp_path: Path) -> None:
+    python("-c", SHORT.format(first=first), cwd=tmp_path)
 
 
 def test_a_module_of_the_user_keeps_its_name(project: Path) -> None:
