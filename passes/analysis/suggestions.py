@@ -8,7 +8,7 @@ the fix casts the number. Otherwise the fix writes the implicit casts down.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -84,20 +84,21 @@ LONGEST = 500
 """The most characters of a fix that quotes the source."""
 
 
-def fix(promotion: Promotion, location: Location) -> str:
+def fix(promotion: Promotion, location: Location, avoid: Collection[DType] = ()) -> str:
     """Return the code to type so that no cast is silent and no avoidable loss remains.
 
-    If operands lose values, the fix casts all to the smallest dtype that has every value of each.
-    If a known number fits the narrow dtype, the fix casts the number to the narrow dtype. Otherwise
-    the fix writes the implicit casts down; for an op of more than MOST_OPERANDS operands it writes
-    only the cast in question. Returns "" for a number that its dtype merely rounds.
+    If operands lose values, the fix casts all to the smallest dtype that has every value of each,
+    unless `avoid` has that dtype. If a known number fits the narrow dtype, the fix casts the number
+    to the narrow dtype. Otherwise the fix writes the implicit casts down; for an op of more than
+    MOST_OPERANDS operands it writes only the cast in question. Returns "" for a number that its
+    dtype merely rounds.
     """
     if len(promotion.values) > MOST_OPERANDS:
         is_written = promotion.position in promotion.casts and not promotion.number
         positions = (promotion.position,) if is_written else ()
         casts = {position: promotion.casts[position] for position in positions}
         return _casts_in_words(promotion.uncast, casts)
-    return rewritten(promotion.uncast, location, _target_dtypes(promotion))
+    return rewritten(promotion.uncast, location, _target_dtypes(promotion, avoid))
 
 
 def cast_assignment(location: Location, dtype: DType, syntax: CastSyntax = NUMPY) -> str:
@@ -179,13 +180,13 @@ def _cast_operands(
     return text if len(text) <= LONGEST else ""
 
 
-def _target_dtypes(promotion: Promotion) -> Mapping[int, DType]:
+def _target_dtypes(promotion: Promotion, avoid: Collection[DType]) -> Mapping[int, DType]:
     """Return the dtypes to which the fix casts operands, by position."""
     if promotion.number:
-        return _around_number(promotion)
+        return _around_number(promotion, avoid)
     if promotion.loss.exact:
         return _narrowed_number(promotion) or _written_down(promotion)
-    return _holding(promotion) or _integers(promotion) or _written_down(promotion)
+    return _holding(promotion, avoid) or _integers(promotion) or _written_down(promotion)
 
 
 def _integers(promotion: Promotion) -> dict[int, DType]:
@@ -248,13 +249,13 @@ def _operand_dtypes(
         return None
 
 
-def _holding(promotion: Promotion) -> dict[int, DType]:
+def _holding(promotion: Promotion, avoid: Collection[DType]) -> dict[int, DType]:
     """Return casts to the smallest dtype of the target's family that has all operands' values."""
     target = promotion.casts.get(promotion.position)
     least = _LEAST.get(target.family, ()) if target else ()
     dtypes = {i: promotion.values[i].dtype for i in promotion.meeting}
     holding = smallest_holding([*dtypes.values(), *least])
-    if promotion.position not in dtypes or holding is None:
+    if promotion.position not in dtypes or holding is None or holding in avoid:
         return {}
     rules = promotion.rules
     if not rules.has(holding) or rules.promote(holding, holding) is not holding:  # e.g. no int64
@@ -273,13 +274,13 @@ def _narrowed_number(promotion: Promotion) -> dict[int, DType]:
     return fitting if dtypes and dtypes[promotion.position] is narrow else {}
 
 
-def _around_number(promotion: Promotion) -> dict[int, DType]:
+def _around_number(promotion: Promotion, avoid: Collection[DType]) -> dict[int, DType]:
     """Return casts of the other operands to a float wide enough for an out-of-range number."""
     number = promotion.loss.witness
     if number is None or promotion.loss.kinds in (("precision",), ("special",)):
         return {}
     for wide in (DType.float32, DType.float64):
-        if literal_loss(number, wide).kinds in ((), ("precision",)):
+        if literal_loss(number, wide).kinds in ((), ("precision",)) and wide not in avoid:
             return dict.fromkeys(promotion.others, wide)
     return {}
 

@@ -28,6 +28,11 @@ from tests.benchmarks.compile import mixed
 POLICIES: dict[str, dict[str, Any]] = {
     "without": {},
     'forbid={"to:float64"}, no hit': {"forbid": {"to:float64"}},
+    'widest="float32", no hit': {"widest": "float32"},
+    'forbid={"to:float64"}, widest="float32", no hit': {
+        "forbid": {"to:float64"},
+        "widest": "float32",
+    },
     'casts="warn", a hit at each cast': {"casts": "warn"},
 }
 

@@ -1,18 +1,19 @@
-"""The casts that a policy does not allow: their search, texts, errors and warnings."""
+"""The casts and symbols that a policy does not allow: their search, texts, errors and warnings."""
 
 from __future__ import annotations
 
 import sys
 import warnings
-from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain, compress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from graphir import ops
 from graphir.decorators import uncollected
+from graphir.dtypes import DType
 from graphir.errors import CastWarning
 from graphir.escape import printable
-from graphir.ir.implied_casts import implied
+from graphir.ir.implied_casts import ImpliedCast, implied
 from graphir.ir.inlining import inlined
 from graphir.ir.liveness import all_live, live_mask
 from graphir.ir.operands import call_text
@@ -22,24 +23,34 @@ from graphir.passes.analysis.casts.causes import ImpliedUses
 from graphir.passes.analysis.casts.conversion import CastConversion
 from graphir.passes.analysis.casts.rows import CastRow
 from graphir.passes.analysis.casts.walk import CastWalk, ConversionUse
-from graphir.passes.analysis.suggestions import Promotion, cast_assignment, fix
+from graphir.passes.analysis.policies.verdict import (
+    Action,
+    Verdict,
+    family,
+    limits_on,
+    too_wide,
+    within,
+)
+from graphir.passes.analysis.suggestions import Promotion, UncastOp, cast_assignment, fix, rewritten
 from graphir.rule_reports.findings import count_text
 from graphir.source_text import is_cell
 
 if TYPE_CHECKING:
     from graphir.ir.graph import Graph
     from graphir.ir.symbol import Symbol
-    from graphir.passes.analysis.policies.policy import Action, Policy, Verdict
+    from graphir.passes.analysis.policies.policy import Policy
 
 
 class CastHit(NamedTuple):
     """The casts with one conversion at one line of the program, merged over loop iterations.
 
-    `row` is the first of these casts, and `times` their number.
+    `row` is the first of these casts, and `times` their number. The fix stays within `limits`, the
+    limits of the budget.
     """
 
     row: CastRow
     verdict: Verdict
+    limits: tuple[DType, ...] = ()
     times: int = 1
 
     @property
@@ -68,13 +79,14 @@ class CastHit(NamedTuple):
         """The code to type instead, or "" without a known fix."""
         row, symbol = self.row, self.symbol
         if row.user is None or row.conversion.stores:
-            return cast_assignment(row.location, row.target, syntax_of(symbol.graph))
+            return " ".join(
+                cast_assignment(row.location, row.target, syntax_of(symbol.graph)).split()
+            )
         number = row.kind == "literal"
-        casts = {cast.position: cast.target for cast in implied(symbol.graph, symbol).casts}
-        casts = {row.position: row.target} if number else casts
+        casts = {row.position: row.target} if number else _casts_within(symbol, self.limits)
         op, args, under = symbol.op, symbol.args, symbol.graph.rules
         promotion = Promotion(under, op, args, casts, row.position, row.loss, number)
-        return fix(promotion, row.location)
+        return fix(promotion, row.location, too_wide(self.limits))
 
     @property
     def message(self) -> str:
@@ -82,34 +94,113 @@ class CastHit(NamedTuple):
         row, rule = self.row, self.symbol.graph.rules.name
         operand = "result" if row.user is None else row.operand
         what = f"{operand} {row.source} -> {row.target} under {rule!r} ({row.loss}), {self.verdict}"
-        write = f"; write {self.fix}" if self.fix else ""
-        return f"{call_text(self.symbol.op, self.symbol.args)}: {what}{write}"
+        return f"{_call(self.symbol)}: {what}{_write(self.fix)}"
 
     def __str__(self) -> str:
-        often = f" ({self.times:,} times)" if self.times > 1 else ""
-        return f"{self.location.layered}: {self.message}{often}"
+        return f"{self.location.layered}: {self.message}{_often(self.times)}"
 
+
+class WidthHit(NamedTuple):
+    """The first symbol on a path with a dtype wider than a policy's `limits` allow.
+
+    `dtype` is the dtype of the symbol, or the dtype to which its operands are cast. `follows`
+    counts the later symbols that have their wide dtype from this symbol.
+    """
+
+    symbol: Symbol
+    dtype: DType
+    limits: tuple[DType, ...]
+    follows: int = 0
+    times: int = 1
+    action: Action = "forbid"
+
+    @property
+    def location(self) -> Location:
+        """The location of the hit in the program."""
+        return self.symbol.location
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """A key that is equal for hits that share one message."""
+        return self.symbol.op, self.dtype
+
+    @property
+    def fix(self) -> str:
+        """The code to type instead, or "" if no dtype of the family is within the limits."""
+        symbol, narrow = self.symbol, within(self.dtype, self.limits)
+        if narrow is None:
+            return ""
+        wide = too_wide(self.limits)
+        wide_positions = {cast.position for cast in _casts(symbol) if cast.target in wide}
+        casts_within = _casts_within(symbol, self.limits)
+        casts_to_write = {i: dtype for i, dtype in casts_within.items() if i in wide_positions}
+        uncast = UncastOp(symbol.graph.rules, symbol.op, symbol.args)
+        return rewritten(uncast, symbol.location, casts_to_write) or f'dtype "{narrow}"'
+
+    @property
+    def message(self) -> str:
+        """The message: the call, the dtype, the limit, the number of later symbols, the fix."""
+        limits = " or ".join(map(str, limits_on(self.dtype, self.limits)))
+        what = f"{self.dtype} is wider than {limits}"
+        follow = f", and {count_text(self.follows, 'symbol')} after it" if self.follows else ""
+        return f"{_call(self.symbol)}: {what}{follow}{_write(self.fix)}"
+
+    def __str__(self) -> str:
+        return f"{self.location.layered}: {self.message}{_often(self.times)}"
+
+
+Hit: TypeAlias = "CastHit | WidthHit"
 
 MAX_SHOWN = 100
 """The most hits that one error lists."""
 
 
-def refusal(name: str, hits: Sequence[CastHit], sentences: Sequence[str] = ()) -> str:
+def refusal(name: str, hits: Sequence[Hit], sentences: Sequence[str] = ()) -> str:
     """Return the text of the one error that lists all forbidden hits of a graph.
 
     The sentences of the graph's report, which explain wide results, come last.
     """
-    lines = [f"the policy of graph {name!r} forbids {count_text(len(hits), 'cast')}:"]
+    casts = sum(isinstance(hit, CastHit) for hit in hits)
+    counts = [count_text(casts, "cast")] if casts else []
+    counts += [count_text(len(hits) - casts, "dtype")] if casts < len(hits) else []
+    lines = [f"the policy of graph {name!r} forbids {' and '.join(counts)}:"]
     lines += [f"  {hit}" for hit in hits[:MAX_SHOWN]]
     if len(hits) > MAX_SHOWN:
         lines.append(f"  ... and {len(hits) - MAX_SHOWN:,} more: graph.policy.hits(graph) has all")
     lines += [f"  {sentence}" for sentence in sentences]
-    lines.append("Cast there, or relax the graph's Policy: its casts, forbid or allow.")
+    lines.append("Cast there, or relax the graph's Policy: its casts, forbid, allow or widest.")
     return "\n".join(lines)
 
 
+def _casts(symbol: Symbol) -> tuple[ImpliedCast, ...]:
+    return implied(symbol.graph, symbol).casts
+
+
+def _casts_within(symbol: Symbol, limits: tuple[DType, ...]) -> dict[int, DType]:
+    """Return the implied casts of a symbol's operands, by position, narrowed to the limits."""
+    candidates = ((cast, within(cast.target, limits)) for cast in _casts(symbol))
+    return {
+        each.position: to for each, to in candidates if to is not None and to is not each.source
+    }
+
+
+def _call(symbol: Symbol) -> str:
+    if not symbol.args:
+        name = f" {symbol.name}" if symbol.op is ops.input else ""
+        return f"{symbol.op.name}{name}: {symbol.type}"
+    return call_text(symbol.op, symbol.args)
+
+
+def _write(fix: str) -> str:
+    return f"; write {fix}" if fix else ""
+
+
+def _often(times: int) -> str:
+    return f" ({times:,} times)" if times > 1 else ""
+
+
 @uncollected
-def find_hits(policy: Policy, graph: Graph, outputs: Sequence[Symbol]) -> list[CastHit]:
+def find_hits(policy: Policy, graph: Graph, outputs: Sequence[Symbol]) -> list[Hit]:
     """Return a policy's hits in a graph, one for each line and kind, in the graph's order.
 
     With `outputs`, the search covers only the inputs and the symbols that are live for `outputs`.
@@ -118,42 +209,110 @@ def find_hits(policy: Policy, graph: Graph, outputs: Sequence[Symbol]) -> list[C
     if graph.has_bodies:
         graph = inlined(graph, outputs)
         outputs = graph.outputs
-    hits = _hits(policy, graph, graph.symbols)
+    hits = _Judgement(policy, graph, graph.symbols).hits()
     if not hits or not outputs or all_live(graph, outputs):
         return hits
-    return _hits(policy, graph, list(compress(graph.symbols, live_mask(graph, outputs))))
+    live = list(compress(graph.symbols, live_mask(graph, outputs)))
+    return _Judgement(policy, graph, live).hits()
 
 
-def _hits(policy: Policy, graph: Graph, symbols: Collection[Symbol]) -> list[CastHit]:
-    """Return the hits among some symbols of a graph; hits of equal location and identity merge."""
-    if graph.rules_before is not None:  # the graph is explicit: it implies no casts
-        return []
-
-    def judge(conversion: CastConversion) -> Verdict:
-        return policy.judge(conversion.source, conversion.target, conversion.loss)
-
-    def is_wanted(conversion: CastConversion) -> bool:
-        return conversion.is_silent and judge(conversion).action != "allow"
-
-    walk, uses = CastWalk(graph, is_wanted), ImpliedUses(graph)
-    times: Counter[tuple[int, int]] = Counter()
-    firsts: dict[tuple[int, int], ConversionUse] = {}
-    for use in chain(walk.casts(symbols), walk.literals(symbols)):
-        key = id(use[0]), id(use[1])  # walk and graph keep the objects alive: ids are unique
-        times[key] += 1
-        firsts.setdefault(key, use)
-    hits_by_place: dict[Any, CastHit] = {}
-    for key, use in firsts.items():
-        hit = CastHit(uses.row(*use), judge(use[0]), times[key])
-        place = hit.location, hit.identity
-        first = hits_by_place.get(place)
-        if first is not None:
-            hit = first._replace(times=first.times + hit.times)
-        hits_by_place[place] = hit
-    return sorted(hits_by_place.values(), key=lambda hit: hit.symbol.index)
+_WidthKey: TypeAlias = tuple[int, DType, str]
+"""(id of the location, which the symbols of a line share; dtype; its budget family)."""
 
 
-def warn_of(hits: Iterable[CastHit]) -> None:
+class _Judgement:
+    """The search of one policy over some symbols of one graph."""
+
+    def __init__(self, policy: Policy, graph: Graph, symbols: Collection[Symbol]) -> None:
+        self.policy, self.graph, self.symbols = policy, graph, symbols
+        exceeding = too_wide(policy.widest)
+        # By DType.code: the concrete dtype of its values if that exceeds the budget, else None.
+        self.wide: list[DType | None] = []
+        for dtype in DType if exceeding else ():
+            concrete = graph.concrete_dtype(dtype)
+            self.wide.append(concrete if concrete in exceeding else None)
+        # By symbol index: the dtype beyond the budget to which an operand is cast.
+        self._meeting: dict[int, DType] = {}
+
+    def hits(self) -> list[Hit]:
+        """Return the hits; hits of equal location and identity merge."""
+        hits_by_place: dict[Any, Hit] = {}
+        for hit in chain(self._cast_hits(), self._width_hits()):
+            key = hit.location, hit.identity
+            hits_by_place[key] = _merge(hits_by_place[key], hit) if key in hits_by_place else hit
+        return sorted(hits_by_place.values(), key=lambda hit: hit.symbol.index)
+
+    def _cast_hits(self) -> Iterator[CastHit]:
+        if self.graph.rules_before is not None:  # the graph is explicit: it implies no casts
+            return
+        uses = ImpliedUses(self.graph)
+        for use, times in self._uses():
+            verdict = self._verdict(use[0])
+            if verdict.action != "allow":
+                yield CastHit(uses.row(*use), verdict, self.policy.widest, times)
+
+    def _uses(self) -> Iterator[tuple[ConversionUse, int]]:
+        """Return the first use of each conversion at each line, with the number of its uses."""
+        walk, wide = CastWalk(self.graph, self._is_wanted), self.wide
+        firsts: dict[tuple[int, int], ConversionUse] = {}
+        times: dict[tuple[int, int], int] = {}
+        for use in chain(walk.casts(self.symbols), walk.literals(self.symbols)):
+            conversion, location, symbol, position = use
+            key = (
+                id(conversion),
+                id(location),
+            )  # walk and graph keep the objects alive: ids are unique
+            if key in times:
+                times[key] += 1
+            else:
+                firsts[key], times[key] = use, 1
+            if wide and position >= 0 and (dtype := wide[conversion.target.code]):
+                self._meeting.setdefault(symbol.index, dtype)
+        return zip(firsts.values(), times.values(), strict=True)
+
+    def _is_wanted(self, conversion: CastConversion) -> bool:
+        wide = bool(self.wide) and self.wide[conversion.target.code] is not None
+        return wide or self._verdict(conversion).action != "allow"
+
+    def _verdict(self, conversion: CastConversion) -> Verdict:
+        """Return the policy's verdict on a cast; the mere rounding of a literal is allowed."""
+        if not conversion.is_silent:
+            return _FREE
+        return self.policy.judge(conversion.source, conversion.target, conversion.loss)
+
+    def _width_hits(self) -> Iterator[WidthHit]:
+        """Yield the first symbol beyond the budget on each path of such symbols, one per line."""
+        roots: dict[int, _WidthKey] = {}
+        hits: dict[_WidthKey, WidthHit] = {}
+        for symbol in self.symbols if self.wide else ():
+            own = self.wide[symbol.type.dtype.code]
+            dtype = own or self._meeting.get(symbol.index)
+            if dtype is None or (symbol.op is ops.constant and symbol.attrs["literal"] is not None):
+                continue
+            of_operands = (roots[arg.index] for arg in symbol.args if arg.index in roots)
+            key = next((key for key in of_operands if key[2] == family(dtype)), None)
+            if key is not None:
+                hits[key] = hits[key]._replace(follows=hits[key].follows + 1)
+            else:
+                key = id(symbol.source), dtype, family(dtype)
+                hit = hits.get(key) or WidthHit(symbol, dtype, self.policy.widest, times=0)
+                hits[key] = hit._replace(times=hit.times + 1)
+            if own:
+                roots[symbol.index] = key
+        yield from hits.values()
+
+
+_FREE = Verdict("allow", ())
+
+
+def _merge(first: Hit, again: Hit) -> Hit:
+    times = first.times + again.times
+    if isinstance(first, WidthHit) and isinstance(again, WidthHit):
+        return first._replace(times=times, follows=first.follows + again.follows)
+    return first._replace(times=times)
+
+
+def warn_of(hits: Iterable[Hit]) -> None:
     """Warn of each hit at its line; filters by module and the once-per-line default apply."""
     modules: dict[str, dict[str, Any]] = {}
     for hit in hits:

@@ -1,50 +1,42 @@
-"""Policy: the actions for the implicit casts of a graph."""
+"""Policy: the actions for the implicit casts of a graph, and the budget of dtypes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
+from graphir.dtypes import DType, DTypeLike
 from graphir.errors import GraphError, PromotionError
 from graphir.passes.analysis.policies.patterns import cast_pattern
+from graphir.passes.analysis.policies.verdict import Action, Verdict, limit, too_wide
 
 # The modules that search for casts are imported at first use: most graphs have no policy.
 if TYPE_CHECKING:
-    from graphir.dtypes import DType
     from graphir.ir.graph import Graph
     from graphir.ir.symbol import Symbol
     from graphir.loss import Loss
-    from graphir.passes.analysis.policies.hits import CastHit
-
-Action: TypeAlias = Literal["allow", "warn", "forbid"]
-
-
-class Verdict(NamedTuple):
-    """The action for a cast, and the words of the policy that decided it."""
-
-    action: Action
-    why: tuple[str, ...]
-
-    def __str__(self) -> str:
-        verb = {"allow": "allowed", "warn": "warned of", "forbid": "forbidden"}[self.action]
-        return f"{verb} by {', '.join(self.why)}"
+    from graphir.passes.analysis.policies.hits import Hit
 
 
 @dataclass(frozen=True, init=False)
 class Policy:
-    """The actions for the implicit casts of a graph.
+    """The actions for the implicit casts of a graph, and the widest dtypes that it may have.
 
     `casts` is the default action: "allow", "warn" or "forbid". The patterns in `forbid`, `warn` and
     `allow` refine the default (see `cast_pattern`): the strictest action whose patterns match a
-    cast wins. A Python number that takes the dtype of its partner is no cast, unless it overflows
-    or underflows. Raises GraphError for an unknown pattern or action.
+    cast wins. `widest` are the limits of the dtype budget. No symbol may exceed them, neither by
+    promotion nor by a dtype that the program names itself: an int or uint limit applies to int and
+    uint, a float limit to floats and to the parts of complex numbers, a complex limit to complex
+    numbers alone. A Python number that takes the dtype of its partner is no cast, unless it
+    overflows or underflows. Raises GraphError for an unknown pattern, action or limit.
     """
 
     casts: Action
     forbid: tuple[str, ...]
     warn: tuple[str, ...]
     allow: tuple[str, ...]
+    widest: tuple[DType, ...]
 
     def __init__(
         self,
@@ -52,17 +44,28 @@ class Policy:
         forbid: str | Iterable[str] = (),
         warn: str | Iterable[str] = (),
         allow: str | Iterable[str] = (),
+        widest: DTypeLike | Iterable[DTypeLike] = (),
     ) -> None:
         if casts not in get_args(Action):
             raise GraphError("casts is 'allow', 'warn' or 'forbid'", got=f"{casts!r}")
+        limits = {limit(DType(each)) for each in _several(widest)}
         self.__dict__.update(
-            casts=casts, forbid=_kinds(forbid), warn=_kinds(warn), allow=_kinds(allow)
+            casts=casts,
+            forbid=_kinds(forbid),
+            warn=_kinds(warn),
+            allow=_kinds(allow),
+            widest=tuple(sorted(limits, key=str)),
         )
 
     @property
     def silent(self) -> bool:
         """Whether the policy allows every graph."""
-        return self.casts == "allow" and not (self.forbid or self.warn)
+        return self.casts == "allow" and not (self.forbid or self.warn or self.widest)
+
+    @property
+    def too_wide(self) -> frozenset[DType]:
+        """The dtypes that exceed the limits in `widest`."""
+        return too_wide(self.widest)
 
     def judge(self, source: DType, target: DType, loss: Loss) -> Verdict:
         """Return the verdict on a cast with this loss: the action and the matching patterns."""
@@ -74,7 +77,7 @@ class Policy:
                 return Verdict(action, why)
         return Verdict(self.casts, (f"casts={self.casts!r}",))
 
-    def hits(self, graph: Graph, outputs: Sequence[Symbol] = ()) -> list[CastHit]:
+    def hits(self, graph: Graph, outputs: Sequence[Symbol] = ()) -> list[Hit]:
         """Return what the policy warns of or forbids: one hit per line and kind, in graph order.
 
         Omits casts that are not live for `outputs` (by default the outputs of the graph). An
@@ -88,22 +91,33 @@ class Policy:
         """Raise one PromotionError for all forbidden hits; without any, warn at the hits' lines."""
         if self.silent:
             return
-        from graphir.passes.analysis.casts.report import cast_report
         from graphir.passes.analysis.policies.hits import refusal, warn_of
 
         hits = self.hits(graph, outputs)
         forbidden = [hit for hit in hits if hit.action == "forbid"]
         if forbidden:
-            report = cast_report(graph.with_outputs(outputs or graph.outputs))
-            raise PromotionError(refusal(graph.name, forbidden, report.sentences))
+            raise PromotionError(refusal(graph.name, forbidden, _sentences(graph, outputs)))
         warn_of(hits)
+
+
+def _sentences(graph: Graph, outputs: Sequence[Symbol]) -> list[str]:
+    """Return the sentences that explain why outputs are wider than all inputs."""
+    from graphir.passes.analysis.casts.report import cast_report
+
+    return cast_report(graph.with_outputs(outputs or graph.outputs)).sentences
+
+
+def _several(value: Any) -> Iterable[Any]:
+    """Return an iterable as it is, and a single value as a tuple."""
+    several = isinstance(value, Iterable) and not isinstance(value, (str, DType, type))
+    return value if several else (value,)  # pyright: ignore[reportUnknownVariableType]
 
 
 def _kinds(words: str | Iterable[str]) -> tuple[str, ...]:
     """Check patterns and return them sorted and distinct."""
-    kinds = [words] if isinstance(words, str) else list(words)
+    kinds = list(_several(words))
     for word in kinds:
-        if not isinstance(word, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not isinstance(word, str):
             raise GraphError("a kind of cast is text such as 'to:float64'", got=f"{word!r}")
     for word in sorted(kinds):
         cast_pattern(word)

@@ -141,6 +141,7 @@ def test_dead_carries_of_a_loop_are_judged() -> None:
     [
         (Policy(forbid="to:float64"), r"\[encoder/body of scan\]: multiply\(.*forbidden by"),
         (Policy(forbid="to:float64"), r"cond\(.*result\[0\] float32 -> float64"),
+        (Policy(widest="float32"), "float64 is wider than float32"),
     ],
 )
 def test_policies_enter_bodies(policy: Policy, text: str) -> None:

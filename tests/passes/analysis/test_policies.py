@@ -1,4 +1,4 @@
-"""Policies: which casts are of which kind, and what happens to them."""
+"""Policies: which casts are of which kind, what happens to them, and what a budget refuses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from graphir.passes import (
     lower,
     rebuild,
 )
-from graphir.passes.analysis.policies.hits import CastHit
+from graphir.passes.analysis.policies.hits import CastHit, WidthHit
 from graphir.passes.analysis.policies.patterns import cast_pattern
 from tests.passes.analysis.programs import Program, programs
 from tests.support.tables import every
@@ -131,8 +131,15 @@ def test_casts_is_one_of_three(casts: Any) -> None:
         Graph("g", policy=Policy(casts=casts))
 
 
+@every("widest", ["bool", "weak_float", {"float32", "bool"}])
+def test_a_limit_has_a_width(widest: Any) -> None:
+    with pytest.raises(GraphError, match="has no width to keep to"):
+        Graph("g", policy=Policy(widest=widest))
+
+
 def test_one_word_is_a_set_of_one() -> None:
     assert Policy(forbid="lossy") == Policy(forbid={"lossy"}) == Policy(forbid=["lossy", " lossy"])
+    assert Policy(widest="f32") == Policy(widest=[DType.float32]) == Policy(widest=np.float32)
     assert Policy(forbid="lossy") != Policy(warn="lossy")
     assert len({Policy(warn={"exact", "lossy"}), Policy(warn=("lossy", "exact"))}) == 1
 
@@ -263,15 +270,94 @@ def test_the_cast_of_a_result_is_found_too() -> None:
         g.output(x.any())
 
 
+# -- budgets
+
+WIDTHS = {
+    "float32": {"float64", "complex128", "weak_float", "weak_complex"},
+    "complex64": {"complex128", "weak_complex"},
+    "int32": {"int64", "uint64", "index", "address", "weak_int"},
+    "uint32": {"int64", "uint64", "index", "address", "weak_int"},
+    "float64": set(),
+    "int64": set(),
+    "bfloat16": {
+        *("float32", "tensor_float32", "float64", "complex64", "complex128"),
+        *("weak_float", "weak_complex"),
+    },
+}
+
+
+@every("limit", WIDTHS)
+def test_what_is_too_wide(limit: str) -> None:
+    assert {str(dtype) for dtype in Policy(widest=limit).too_wide} == WIDTHS[limit]
+    both = Policy(widest={limit, "int32"}).too_wide
+    assert {str(dtype) for dtype in both} == WIDTHS[limit] | WIDTHS["int32"]
+
+
+def widths(g: Graph) -> list[tuple[str, str, int, str]]:
+    hits = g.policy.hits(g)
+    return [(h.symbol.op.name, str(h.dtype), h.follows, h.fix) for h in hits if _is_width(h)]
+
+
+def _is_width(hit: object) -> bool:
+    return isinstance(hit, WidthHit)
+
+
+def test_a_budget_says_where_a_dtype_first_became_wide() -> None:
+    g = Graph("wide", rules="numpy", policy=Policy(widest="float32"))
+    x, y = g.input("int32", ("n",), name="x"), g.input("float32", ("n",), name="y")
+    first = x + y
+    then = ops.sin(first) * 2.0
+    mixed = then + y
+    assert widths(g) == [("add", "float64", 3, 'x.astype("float32") + y')]
+    with pytest.raises(PromotionError) as refused:
+        g.output(mixed)
+    assert "forbids 1 dtype" in str(refused.value)
+    assert "float64 is wider than float32, and 3 symbols after it" in str(refused.value)
+    assert str(first.location) in str(refused.value)
+
+
+def test_a_budget_counts_the_own_hand_and_what_is_compared() -> None:
+    g = Graph("hand", rules="numpy", policy=Policy(widest={"float32", "int32"}))
+    x, y = g.input("int32", ("n",), name="x"), g.input("float32", ("n",), name="y")
+    g.input("complex128", (), name="z")
+    _ = (y.cast("float64"), x < y, g.scalar[DType.float64](1), y.argmax(), y * 2.5, y + 1)
+    assert widths(g) == [
+        ("input", "complex128", 0, 'dtype "complex64"'),
+        ("cast", "float64", 0, 'dtype "float32"'),
+        ("less", "float64", 0, 'x.astype("float32") < y'),
+        ("constant", "float64", 0, 'dtype "float32"'),
+        ("argmax", "int64", 0, 'dtype "int32"'),
+    ]
+
+
+def test_integers_that_follow_wide_floats_are_wide_themselves() -> None:
+    g = Graph("both", policy=Policy(widest={"float32", "int32"}))
+    x = g.input("float64", ("n",), name="x")
+    _ = x.argmax() + 1
+    assert widths(g) == [
+        ("input", "float64", 0, 'dtype "float32"'),
+        ("argmax", "int64", 1, 'dtype "int32"'),
+    ]
+
+
+def test_weak_numbers_count_where_they_are_computed_with() -> None:
+    g = Graph("weak", rules="jax", policy=Policy(widest="float32"))
+    x = g.input("float32", ("n",), name="x")
+    _ = x * 2.5 + g.scalar(1.0)
+    assert widths(g) == []
+    _ = ops.sin(g.scalar(1.0))
+    assert [found[:2] for found in widths(g)] == [("sin", "float64")]
+
+
 # -- where a policy goes
 
 
 def test_a_policy_goes_with_the_graph_and_not_with_its_text() -> None:
-    g = exact_and_lossy(warn={"to:float64"})
+    g = exact_and_lossy(warn={"to:complex"}, widest="float32")
     for made in (g.like(), pickle.loads(pickle.dumps(g)), lower(g), rebuild(g, "numpy")):
-        assert made.policy == g.policy == Policy(warn={"to:float64"})
+        assert made.policy == g.policy == Policy(warn={"to:complex"}, widest="float32")
     assert Graph.parse(str(g)).policy is None is Graph("new").policy
-    assert len(g.policy.hits(rebuild(g, "numpy"))) == 2  # rebuild judges nothing
+    assert len(widths(rebuild(g, "numpy"))) == 1  # what passes make is not judged, but can be
 
 
 def test_explicit_graphs_imply_no_casts() -> None:

@@ -45,7 +45,9 @@ def test_a_line_of_the_error_has_all_that_is_asked_for() -> None:
         "(257 becomes 256.0, 23 bits fewer), forbidden by casts='forbid'; "
         'write x.astype("float64") + w[0].astype("float64")'
     )
-    assert tail.startswith("Cast there, or relax the graph's Policy: its casts, forbid or allow")
+    assert tail.startswith(
+        "Cast there, or relax the graph's Policy: its casts, forbid, allow or widest"
+    )
 
 
 def test_all_kinds_that_forbid_a_cast_are_named() -> None:
@@ -81,6 +83,17 @@ def test_the_fix_is_an_expression_that_is_allowed(build: Callable[..., Any], fix
     assert g.policy.hits(g) == []
 
 
+def test_the_fix_keeps_to_the_budget() -> None:
+    g = Graph("fix", rules="numpy", policy=Policy(casts="forbid", widest="float32"))
+    i, y = g.input("int32", ("n",), name="i"), g.input("float32", ("n",), name="y")
+    with pytest.raises(PromotionError) as refused:
+        g.output(i * y)
+    assert "forbids 2 casts and 1 dtype:" in lines_of(refused)[0]
+    fixes = {line.split("; write ")[1] for line in lines_of(refused)[1:4]}
+    assert fixes == {'i.astype("float32") * y'}
+    g.output(i.astype("float32") * y)
+
+
 def test_a_hundred_are_shown_and_the_rest_counted() -> None:
     g = Graph("many", policy=Policy(forbid={"lossy"}))
     x, w = g.input("int32", ("n",)), g.input("bfloat16", ("n",))
@@ -96,7 +109,7 @@ def test_a_hundred_are_shown_and_the_rest_counted() -> None:
 
 
 def test_a_line_that_is_run_often_is_one_hit() -> None:
-    g = Graph("loop", policy=Policy(forbid={"lossy"}))
+    g = Graph("loop", policy=Policy(forbid={"lossy"}, widest="float64"))
     x, w = g.input("int32", ("n",)), g.input("bfloat16", ("n",))
     for _ in range(1000):
         with g.layer("block"):
@@ -262,7 +275,7 @@ def test_a_policy_can_be_asked_of_any_graph() -> None:
 
 
 def test_a_refusal_has_the_sentence_of_the_report() -> None:
-    g = Graph("wide", rules="numpy", policy=Policy(forbid="to:float64"))
+    g = Graph("wide", rules="numpy", policy=Policy(widest="float32"))
     x, w = g.input("float32", (3,), name="x"), g.input("int32", (3,), name="w")
     with pytest.raises(PromotionError) as refused:
         g.output(x * w)
