@@ -87,13 +87,16 @@ class _Evidence:
 
     def __init__(self) -> None:
         self.libraries: set[Library] = set()
-        self._visited: dict[int, Any] = {}  # by id, with the values, so that no other gets the id
+        self._visited: set[int] = set()
+        self._classes: set[type] = set()
+        self._objects: list[Any] = []  # so that no id is given to another object
 
     def add(self, value: Any) -> None:
         """Add the libraries that a value shows."""
         if id(value) in self._visited:
             return
-        self._visited[id(value)] = value
+        self._visited.add(id(value))
+        self._objects.append(value)
         if isinstance(value, ModuleType):
             self._add_package(value.__name__)
             if not (getattr(value, "__file__", None) or "<frozen").startswith(INSTALLED):
@@ -131,9 +134,9 @@ class _Evidence:
         The methods are those that the user wrote.
         """
         class_: Any = value if isinstance(value, type) else type(value)
-        if class_ is not value and id(class_) in self._visited:
+        if class_ in self._classes:
             return
-        self._visited[id(class_)] = class_
+        self._classes.add(class_)
         bases: tuple[type, ...] = class_.__mro__
         for base in bases:
             self._add_package(base.__module__)

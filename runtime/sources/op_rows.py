@@ -207,19 +207,24 @@ def identifier(text: str) -> str:
 # -- forms that several libraries share
 
 
-def known_shape(x: Symbol | TensorType) -> tuple[int, ...]:
-    """Return a shape whose dims are known sizes, as those of jaxprs and of recordings are."""
-    return cast("tuple[int, ...]", x.shape)
+class FlatScatter(NamedTuple):
+    """An array and its updates with the axis first, and the flat places of the updates.
+
+    No index beyond the axis is a place then. `order` are the axes of the result of the scatter.
+    """
+
+    x: Symbol
+    updates: Symbol
+    places: Symbol
+    order: Sequence[int]
 
 
 def flat_scatter(
     emit: Callable[..., Symbol], x: Symbol, updates: Symbol, index: Symbol, axis: int
-) -> tuple[Symbol, Symbol, Symbol, list[int]]:
+) -> FlatScatter:
     """Return a scatter along an axis, with an index of int64 and known sizes, in flat form.
 
-    That is the array and its updates with the axis first, the flat places of the updates, and the
-    axes of the result of the scatter in order. No index beyond the axis is a place then. `emit`
-    adds an op on symbols and numbers to the graph.
+    `emit` adds an op on symbols and numbers to the graph.
     """
     order = [axis, *(k for k in range(x.rank) if k != axis)]
     x, places, updates = (emit(ops.permute, each, dims=order) for each in (x, index, updates))
@@ -232,7 +237,7 @@ def flat_scatter(
             line = np.arange(int(size), dtype=np.int64) * int(stride)
             column = line.reshape(-1, *[1] * (x.rank - k - 1))
             places = emit(ops.add, places, x.graph.constant_of((DType.int64, column)))
-    return x, updates, places, [order.index(k) for k in range(x.rank)]
+    return FlatScatter(x, updates, places, [order.index(k) for k in range(x.rank)])
 
 
 def product_layout(x: Symbol, y: Symbol) -> Layout | None:

@@ -7,7 +7,7 @@ whose equations are bound again in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property, partial
 from typing import Any, cast
@@ -61,11 +61,13 @@ class WidePrimitives:
     """Binding on wide operands, with the integers wide or in their own dtypes.
 
     Integers beside floats are positions and counts, for which JAX's own functions state dtypes.
+    With `floats`, the floats inside of jaxprs are rounded to that dtype.
     """
 
-    def __init__(self, jax: Jax, integers: bool) -> None:
+    def __init__(self, jax: Jax, integers: bool, floats: DType | None = None) -> None:
         core = optional("jax.extend.core", "jax", "from_jax")
         self._jax, self._kinds = jax, "fc" + "iu" * integers
+        self._floats = floats and floats.storage
         self._closed, self._open, self._literal = core.ClosedJaxpr, core.Jaxpr, core.Literal
 
     def dtype(self, dtype: Any) -> Any:
@@ -110,19 +112,25 @@ class WidePrimitives:
         types = [struct(aval.shape, self.dtype(aval.dtype)) for aval in avals]
         return self._jax.make_jaxpr(partial(self._run, jaxpr, constants))(*types)
 
+    def _round(self, x: Any) -> Any:
+        """Round a value inside of a jaxpr; the barrier keeps XLA from taking out the casts."""
+        if self._floats is None or x.dtype.kind != "f":
+            return x
+        return self._jax.lax.optimization_barrier(x.astype(self._floats)).astype(x.dtype)
+
     def _run(self, jaxpr: Jaxpr, constants: Sequence[Any], *arrays: Any) -> list[Any]:
         values = dict(zip(jaxpr.invars, arrays, strict=True))
-        wide = [self.array(x, x.dtype) for x in map(np.asarray, constants)]
+        wide = [self._round(self.array(x, x.dtype)) for x in map(np.asarray, constants)]
         values.update(zip(jaxpr.constvars, wide, strict=True))
 
         def read(atom: Any) -> Any:
             if isinstance(atom, self._literal):
-                return self.array(atom.val, atom.aval.dtype)
+                return self._round(self.array(atom.val, atom.aval.dtype))
             return values[atom]
 
         for equation in jaxpr.eqns:
             operands = [read(x) for x in equation.invars]
-            results = self.bind(equation.primitive, equation.params, operands)
+            results = map(self._round, self.bind(equation.primitive, equation.params, operands))
             values.update(zip(equation.outvars, results, strict=True))
         return [read(x) for x in jaxpr.outvars]
 
@@ -220,16 +228,24 @@ class BoundPrimitive(LibraryCall):
 
     def widened(self, operands: Sequence[Any]) -> Sequence[Any]:
         """Return the results on wide operands; the integers beside floats keep their dtypes."""
+        return self._results(self._wide_function, operands)
+
+    def results_in(self, operands: Sequence[Any], dtype: DType) -> Sequence[Any]:
+        """Return the results on wide operands; jaxprs inside round their floats to a dtype."""
+        if not any(_primitives(self._params.values())):
+            return self.widened(operands)
+        if dtype is DType.tensor_float32:
+            raise ExecutionError(f"has no form in {dtype}")
+        widening = WidePrimitives(self._jax, self._has_integers_alone(), dtype)
+        return self._results(
+            lambda *arrays: widening.bind(self._primitive, self._params, arrays), operands
+        )
+
+    def _results(self, function: Callable[..., Any], operands: Sequence[Any]) -> Sequence[Any]:
         if any(x is not None for x in self._keys):
             raise ExecutionError("has keys among its operands")
         with _having_64_bits(self._jax, True):
-            return [np.asarray(x) for x in self._wide_function(*self._wide_operands(operands))]
-
-    def results_in(self, operands: Sequence[Any], dtype: DType) -> Sequence[Any]:
-        """Return the results on wide operands; ExecutionError for a primitive with jaxprs."""
-        if any(_primitives(self._params.values())):
-            raise ExecutionError("holds a function, whose floats do not have another dtype")
-        return self.widened(operands)
+            return [np.asarray(x) for x in function(*self._wide_operands(operands))]
 
     def adjoints(self, operands: Sequence[Any], place: int, adjoint: Any) -> Sequence[Any] | None:
         """Return the adjoints of wide operands by JAX; None without a rule of differentiation."""

@@ -9,7 +9,7 @@ conversion is implicit.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from inspect import signature
 from os import sep
 from pathlib import Path
@@ -111,6 +111,18 @@ class Sites:
             if outer is not None and (code.co_filename, code.co_name) == within:
                 return outer
         return outer or EquationSite(Location.at("", 1), *self._function(library)[:2])
+
+    def of_frames(self, frames: Iterable[tuple[CodeType, int]]) -> EquationSite:
+        """Return the site of the user's innermost frame."""
+        library: list[CodeType] = []
+        for code, offset in frames:
+            if Folding.is_watching(code):
+                continue
+            if not self._is_library(code):
+                location = self._location(code, offset, "")
+                return EquationSite(location, *self._function(library)[:2], (id(code), offset))
+            library.append(code)
+        return EquationSite(Location.at("", 1), "", False)
 
     def traced_function(self, jaxpr: Jaxpr) -> tuple[str, str] | None:
         """Return the file and the name of the function of a jaxpr if it is a library's."""

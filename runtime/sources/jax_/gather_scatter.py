@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from graphir import DType, Op, Symbol, ops
-from graphir.runtime.sources.jax_.lax_rows import ROWS, Equation, row
-from graphir.runtime.sources.op_rows import Attribute, Emitted, known_shape
+from graphir.runtime.sources.jax_.lax_rows import ROWS, Equation, known_shape, row
+from graphir.runtime.sources.op_rows import Attribute, Emitted
 
 
 @row("dynamic_slice")

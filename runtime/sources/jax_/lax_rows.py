@@ -16,14 +16,7 @@ import numpy as np
 from graphir import DType, Op, Symbol, TensorType, ops
 from graphir.ops.types import OpaqueType
 from graphir.runtime.optional import optional
-from graphir.runtime.sources.op_rows import (
-    Attribute,
-    Emitted,
-    OpRows,
-    RowCall,
-    known_shape,
-    product_layout,
-)
+from graphir.runtime.sources.op_rows import Attribute, Emitted, OpRows, RowCall, product_layout
 
 if TYPE_CHECKING:
     from graphir.runtime.sources.jax_.source import Importer
@@ -157,6 +150,11 @@ def is_float0(value: Any) -> bool:
     return getattr(value, "dtype", None) == optional("jax", "jax", "from_jax").dtypes.float0
 
 
+def known_shape(x: Symbol | TensorType) -> tuple[int, ...]:
+    """Return a shape; the dims of jaxprs are known sizes."""
+    return cast("tuple[int, ...]", x.shape)
+
+
 MOVING = frozenset({"broadcast_in_dim", "expand_dims", "squeeze"})
 """The primitives by which JAX's functions broadcast an operand that they have converted."""
 
@@ -258,14 +256,24 @@ def _shift_right(e: Equation, x: Symbol, y: Symbol) -> Emitted:
 
 @row("shift_right_arithmetic")
 def _shift_right_with_sign(e: Equation, x: Symbol, y: Symbol) -> Emitted:
-    """A shift of numbers with a sign; XLA's copies the upper bit of other numbers, too."""
-    return None if e.type.dtype.family == "uint" else e(ops.right_shift, x, y)
+    """XLA's shift copies the upper bit, of numbers without a sign too."""
+    shifted = e(ops.right_shift, x, y)
+    if e.type.dtype.family != "uint":
+        return shifted
+    ones = e(ops.bitwise_invert, e(ops.right_shift, e(ops.bitwise_invert, x), y))
+    has_upper_bit = e(ops.greater, x, e.number(e.type.dtype.max // 2, x))
+    return e(ops.where, has_upper_bit, ones, shifted)
 
 
 @row("round")
 def _round(e: Equation, x: Symbol, *, rounding_method: Attribute) -> Emitted:
-    """The nearest integer, of two the even one; lax.round itself takes the one away from 0."""
-    return e(ops.round, x) if int(rounding_method) else None
+    if int(rounding_method):  # to even
+        return e(ops.round, x)
+    whole = e(ops.trunc, x)
+    rest = e(ops.abs, e(ops.subtract, x, whole))
+    away = e(ops.add, whole, e(ops.copysign, e.number(1, x), x))
+    up = e(ops.greater_equal, rest, e.number(0.5, x))
+    return e(ops.where, up, away, whole)
 
 
 @row("exp2")
@@ -292,8 +300,30 @@ def _integer_pow(e: Equation, x: Symbol, *, y: int) -> Emitted:
 
 @row("pow")
 def _power(e: Equation, x: Symbol, y: Symbol) -> Emitted:
-    """A power; XLA computes those of complex numbers in polar form (EmitComplexPower)."""
-    return None if e.type.dtype.is_complex else e(ops.pow, x, y)
+    """XLA computes powers of complex numbers in polar form (EmitComplexPower)."""
+    if not e.type.dtype.is_complex:
+        return e(ops.pow, x, y)
+    y = y if y.dtype.is_complex else e(ops.cast, y, to=x.dtype)
+    (a, b), (c, d) = ([e(part, z) for part in (ops.real, ops.imag)] for z in (x, y))
+    size, angle = e(ops.abs, x), e(ops.atan2, b, a)
+    shrinking = e(ops.exp, e(ops.negative, e(ops.multiply, d, angle)))
+    length = e(ops.multiply, e(ops.pow, size, c), shrinking)
+    turns = e(ops.multiply, d, e(ops.log, size))
+    turn = e(ops.add, e(ops.multiply, c, angle), turns)
+    parts = [e(ops.multiply, length, e(op, turn)) for op in (ops.cos, ops.sin)]
+    zero, unit = e.number(0, a), e.number(1, a)
+
+    def both(*tests: tuple[Symbol, Symbol]) -> Symbol:
+        first, second = (e(ops.equal, *test) for test in tests)
+        return e(ops.logical_and, first, second)
+
+    is_one = e(ops.logical_or, both((a, unit), (b, zero)), both((c, zero), (d, zero)))
+    at_zero = e(ops.logical_and, e(ops.equal, a, zero), e(ops.greater, c, zero))
+    at_end = e(ops.logical_or, at_zero, both((a, e.number(float("inf"), a)), (c, c)))
+    is_real = e(ops.logical_and, at_end, both((b, zero), (d, zero)))
+    real = e(ops.where, is_one, unit, e(ops.where, is_real, length, parts[0]))
+    imaginary = e(ops.where, e(ops.logical_or, is_one, is_real), zero, parts[1])
+    return e(ops.as_complex, real, imaginary)
 
 
 @row("select_n")
@@ -315,7 +345,20 @@ def _sign(e: Equation, x: Symbol) -> Emitted:
 
 
 def _greater(op: Op, e: Equation, x: Symbol, y: Symbol) -> Symbol:
-    """Return the maximum or minimum; XLA has -0.0 below 0.0, the op takes the second of zeros."""
+    """Return the maximum or minimum; XLA has -0.0 below 0.0, the op takes the second of zeros.
+
+    Complex numbers compare by real parts, if these are equal by imaginary ones (mlir._minmax_hlo).
+    """
+    if e.type.dtype.is_complex:
+        wins = ops.greater if op is ops.maximum else ops.less
+        (a, b), (c, d) = ([e(part, z) for part in (ops.real, ops.imag)] for z in (x, y))
+        tie = e(ops.equal, a, c)
+        return e(
+            ops.where,
+            e(ops.where, tie, e(wins, b, d), e(wins, a, c)),
+            x,
+            y,
+        )
     if not e.type.dtype.is_float or _is_not_zero(x) or _is_not_zero(y):
         return e(op, x, y)
     negative_wins = op is ops.minimum
@@ -330,12 +373,7 @@ def _greater(op: Op, e: Equation, x: Symbol, y: Symbol) -> Symbol:
     return e(ops.where, e(ops.equal, x, y), zeros, e(op, x, y))
 
 
-def _extreme_of(op: Op, e: Equation, x: Symbol, y: Symbol) -> Emitted:
-    """A maximum or minimum; JAX compares complex numbers by real parts, then by imaginary ones."""
-    return None if e.type.dtype.is_complex else _greater(op, e, x, y)
-
-
-ROWS["max"], ROWS["min"] = partial(_extreme_of, ops.maximum), partial(_extreme_of, ops.minimum)
+ROWS["max"], ROWS["min"] = partial(_greater, ops.maximum), partial(_greater, ops.minimum)
 
 
 def _is_not_zero(x: Symbol) -> bool:

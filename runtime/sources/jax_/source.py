@@ -51,7 +51,7 @@ from graphir.runtime.sources.jax_.lax_rows import (
     has_keys,
     is_float0,
 )
-from graphir.runtime.sources.jax_.loops import LOOPS
+from graphir.runtime.sources.jax_.loops import LOOPS, JittedCalls, RefusedLoop, refused_loop
 from graphir.runtime.sources.op_rows import Row, trial
 
 
@@ -68,15 +68,16 @@ def from_jax(function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Gr
     parameter that its row does not know, becomes the op `call`. Leaves that are no arrays of
     numbers, such as texts and float0, are no outputs, as a note says; typed PRNG keys are given as
     jax.random.key_data.
-    Raises GraphError for a primitive that JAX cannot compute either, and the errors of
-    jax.make_jaxpr.
+    Raises GraphError for a primitive that JAX cannot compute either.
+    Raises GraphError for a loop that JAX refuses since its carry changes its dtype, with
+    the op that changes it, and the other errors of jax.make_jaxpr.
     """
     jax = optional("jax", "jax", "from_jax")
     name = getattr(function, "__name__", "traced")
     omitted: list[str] = []
     folding = Folding(jax.Array, partial(_concrete, jax))
     with note_draws(omitted.append), folding.watched(_makers(jax)):
-        jaxpr = jax.make_jaxpr(_arrays_of(jax, function, omitted))(*args, **keywords)
+        jaxpr = _traced(jax, _arrays_of(jax, function, omitted), args, keywords)
     graph = Graph(name, rules=_rules(jax))
     values = [
         Value(graph.input(array_type(variable.aval), name=name))
@@ -85,7 +86,7 @@ def from_jax(function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Gr
     importer = Importer(graph, Sites(jax), jax)
     graph.output(*importer.closed(jaxpr, values, None))
     cut = _cut_arguments(jax, jaxpr, jax.tree.leaves((args, keywords)), graph.input_names)
-    notes = [*cut, *omitted, *importer.skipped]
+    notes = [*cut, *omitted, *importer.skipped, *importer.calls.notes(graph)]
     graph.describe(library="jax", notes=notes, unseen=folding.unseen(graph, function))
     return graph
 
@@ -136,6 +137,27 @@ def _cut_arguments(
             )
 
 
+def _traced(
+    jax: Jax, function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any]
+) -> Any:
+    """Return the jaxpr of a function; GraphError for a loop whose carry changes its dtype."""
+    trace = jax.make_jaxpr(function)
+    try:
+        return trace(*args, **keywords)
+    except TypeError:
+        filtering = jax.config.jax_traceback_filtering
+        jax.config.update("jax_traceback_filtering", "off")  # keep the frames that JAX hides
+        try:
+            return trace(*args, **keywords)
+        except TypeError as error:
+            loop = refused_loop(error)
+            if loop is None:
+                raise
+            raise _refusal(jax, loop, function.__name__) from error
+        finally:
+            jax.config.update("jax_traceback_filtering", filtering)
+
+
 def _arrays_of(
     jax: Jax, function: Callable[..., Any], omitted: list[str]
 ) -> Callable[..., list[Any]]:
@@ -160,6 +182,24 @@ def _arrays_of(
 
     types = jax.Array, np.ndarray, np.generic, bool, int, float, complex
     return arrays
+
+
+def _refusal(jax: Jax, loop: RefusedLoop, name: str) -> GraphError:
+    """Return the error for a loop whose carry changes its dtype, with the op that changes it."""
+    graph = Graph(name, rules=_rules(jax))
+    sites = Sites(jax)
+    site = sites.of_frames(loop.frames)
+    is_tracer = [isinstance(x, jax.core.Tracer) for x in loop.constants]
+    variables = loop.body.jaxpr.invars
+    with graph.at(site.location):
+        operands = [
+            ClosedConstant(loop.constants[i])
+            if i < len(is_tracer) and not is_tracer[i]
+            else Value(graph.input(array_type(variable.aval)))
+            for i, variable in enumerate(variables)
+        ]
+        graph.output(*Importer(graph, sites, jax).closed(loop.body, operands, site))
+    return loop.refusal(graph, [x.symbol for x in operands], site.location)
 
 
 class PendingCast(NamedTuple):
@@ -191,6 +231,7 @@ class Importer:
         self.graph, self.sites, self.jax = graph, sites, jax
         self._literal: type = optional("jax.extend.core", "jax", "from_jax").Literal
         self._site: EquationSite | None = None
+        self.calls = JittedCalls()
         self.skipped: list[str] = []
 
     def closed(
@@ -279,6 +320,7 @@ class Importer:
                         x if isinstance(x, ClosedConstant) else Value(self._symbol(x))
                         for x in operands
                     ]
+                    self.calls.add(jaxpr, [x.symbol for x in operands])
                 results = self._inlined(jaxpr, operands, site)
                 environment.update(zip(equation.outvars, results, strict=True))
                 return

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from math import inf
 from typing import Any
@@ -18,9 +18,6 @@ from graphir import DType, ExecutionError, GraphError
 from graphir.ops.attributes import is_frozen
 from graphir.rule_reports.findings import count_text
 from graphir.runtime.audit.library_calls import LibraryCall
-from graphir.runtime.sources.onnx_.messages import (
-    NodeProto,
-)
 from graphir.runtime.sources.onnx_.model import (
     OnnxModel,
     domain_of,
@@ -33,7 +30,13 @@ from graphir.runtime.sources.onnx_.wide_nodes import (
     WideNode,
     convolution_of,
     integer_product,
+    quantized_lstm,
     takes_floats,
+)
+from graphir.runtime.sources.onnx_.wire_format import (
+    LARGE,
+    NodeProto,
+    OpSchema,
 )
 
 
@@ -42,8 +45,8 @@ class BoundNode(LibraryCall):
 
     `types` are the types of the names, messages of ONNX, and `constants` the arrays of names that
     are constants of the graph. onnxruntime computes the node, or onnx's reference evaluator where
-    onnxruntime deviates. In wide arithmetic, one or the other computes the node in float64, and
-    this project computes convolutions.
+    onnxruntime deviates, is missing, or has no kernel for the types. In wide arithmetic, the same
+    engines compute the node in float64, and this project computes convolutions.
     """
 
     def __init__(
@@ -57,9 +60,10 @@ class BoundNode(LibraryCall):
         self._model, self._node, self._types, self._opsets = model, node, types, opsets
         self._constants = constants
         self._equal = dict[str, Any]()  # the frozen arrays found equal to constants
-        self._runs: dict[Any, Any] = {}  # by whether constants are inside; the wide ones by engine
+        self._runs: dict[Any, Any] = {}  # by engine, and whether constants are inside
         self._results = [*result_names(node)]
-        self._is_by_reference = _is_by_reference(node, types, opsets)
+        engines = _onnxruntime, _reference
+        self._engines = engines[::-1] if _is_by_reference(node) else engines
         self._places = [(i, name) for i, name in enumerate(types) if name in constants]
         self._unsigned = _signed_factor(node, types)
         order = {name: place for place, name in enumerate(types)}
@@ -76,16 +80,16 @@ class BoundNode(LibraryCall):
         feeds = dict[str, Any]()
         for name, place, is_unsigned in self._feeds[not inside]:
             feeds[name] = _as_unsigned(arrays[place]) if is_unsigned else arrays[place]
-        try:
-            run = self._runs.get(inside)
-            if run is None:
-                run = self._runs[inside] = self._function_of(inside)
-            return tuple(run(self._results, feeds))
-        except ImportError:
-            problem = "onnxruntime is missing; install onnxruntime"
-        except Exception as error:  # each engine has exceptions of its own
-            problem = f"{type(error).__name__}: {error}".partition("\n")[0][:300]
-        raise ExecutionError(f"onnx.{self._node.op_type}: {problem}")
+        problems: list[str] = []
+        for engine in self._engines:
+            try:
+                run = self._runs.get((engine, inside))
+                if run is None:
+                    run = self._runs[engine, inside] = self._function_of(engine, inside)
+                return tuple(run(self._results, feeds))
+            except Exception as error:  # each engine has exceptions of its own
+                problems.append(f"{type(error).__name__}: {error}".partition("\n")[0][:300])
+        raise ExecutionError(f"onnx.{self._node.op_type}: {'; '.join(problems)}")
 
     def _is_own(self, array: Any, name: str) -> bool:
         """Whether an operand has the bytes of the constant that it was; passes merge equal ones."""
@@ -104,15 +108,21 @@ class BoundNode(LibraryCall):
             self._equal[name] = array
         return is_equal
 
-    def _function_of(self, inside: bool) -> Callable[..., Any]:
-        """Return the function of the engine, with the constants inside of its model or not."""
-        engine = _evaluator if self._is_by_reference else _onnxruntime
-        return engine(self._whole(inf if inside else 0))
+    def _function_of(self, engine: Callable[..., Any], inside: bool) -> Callable[..., Any]:
+        """Return the function of an engine; one that raises, where it does not take the node."""
+        try:
+            return engine(self._node, self._whole(inf if inside else 0))
+        except Exception as error:  # each engine has exceptions of its own
+            return partial(_raise, error)
 
     @property
     def engine(self) -> str:
-        """The engine that computes the node."""
-        return "reference evaluator" if self._is_by_reference else "onnxruntime"
+        """The engine that computes the node: onnxruntime, or the reference evaluator."""
+        for engine in self._engines:
+            run = self._runs.get((engine, True)) or self._function_of(engine, True)
+            if not isinstance(run, partial):
+                return "onnxruntime" if engine is _onnxruntime else "reference evaluator"
+        return "no engine"
 
     def result_types(self) -> dict[str, Any]:
         """Return the types of the results by onnxruntime, messages of ONNX; GraphError without any.
@@ -122,7 +132,7 @@ class BoundNode(LibraryCall):
         onnx, types = self._model.onnx, dict[str, Any]()
         elements = dict(onnx.TensorProto.DataType.items())
         try:
-            session = _session(self._whole(_LARGE))
+            session = _session(self._whole(LARGE))
         except Exception:  # onnxruntime has exceptions of its own
             try:  # with large constants inside, which kernels of quantized weights ask for
                 session = _session(self._whole())
@@ -157,6 +167,11 @@ class BoundNode(LibraryCall):
         return self.data_of is not None
 
     @property
+    def precision(self) -> int | None:
+        """The bits of the bytes to which a node rounds inside; None of other nodes."""
+        return 8 if self._node.op_type == "DynamicQuantizeLSTM" else None
+
+    @property
     def keeps_order(self) -> bool:
         """Whether the results are an order and its places, or those of maxima."""
         return self._node.op_type in ("MaxPool", "TopK")
@@ -174,6 +189,9 @@ class BoundNode(LibraryCall):
         product = integer_product(self._node, operands)
         if product is not None:
             return [product]
+        cell = quantized_lstm(self._node, dict(zip(self._types, operands, strict=True)))
+        if cell is not None:
+            return cell
         if self._node.op_type == "Dropout" and len(operands) > 2 and operands[2].any():
             raise ExecutionError("is random")
         return self._in_float64(operands, None)
@@ -187,12 +205,12 @@ class BoundNode(LibraryCall):
     def _in_float64(self, operands: Sequence[Any], dtype: DType | None) -> Sequence[Any]:
         feeds = dict(zip(self._types, self._wide.operands(operands), strict=True))
         problems: list[str] = []
-        engines = _onnxruntime, _evaluator
-        for engine in engines[::-1] if self._is_by_reference else engines:
+        both = (_evaluator, _onnxruntime) if _is_by_reference(self._node) else _WIDE_ENGINES
+        for engine in both:
             try:
                 run = self._runs.get((engine, "wide", dtype))
                 if run is None:
-                    run = engine(self._wide.rounding(dtype))
+                    run = engine(self._node, self._wide.rounding(dtype))
                     self._runs[engine, "wide", dtype] = run
                 return run(self._results, feeds)
             except Exception as error:  # each engine has exceptions of its own
@@ -304,17 +322,13 @@ def _is_converting(node: NodeProto) -> bool:
     return bool(domain_of(node)) or any(x in text_of(node.op_type) for x in ("Cast", "Quantize"))
 
 
-_LARGE = 1 << 12
-"""The size in bytes from which a constant stays out of the model that tells the types."""
-
 _COMPARED = 1 << 12
 """The most bytes of an operand that each call compares with a constant."""
 
 
 def _as_unsigned(array: Any) -> Any:
     """Return signed bytes as unsigned ones, which are 128 larger."""
-    unsigned = np.ascontiguousarray(array).view(np.uint8).reshape(array.shape)
-    return np.asarray(unsigned ^ np.uint8(128))  # onnxruntime takes no NumPy scalar
+    return np.ascontiguousarray(array).view(np.uint8).reshape(array.shape) ^ np.uint8(128)
 
 
 def _signed_factor(node: NodeProto, types: Mapping[str, Any]) -> dict[int, str]:
@@ -348,20 +362,15 @@ _FACTORS = {
 """The place of each factor, and of its zero point, among the operands of products of bytes."""
 
 
-def _is_by_reference(node: NodeProto, types: Mapping[str, Any], opsets: Mapping[str, int]) -> bool:
-    """Whether the reference evaluator computes a node: where onnxruntime deviates or refuses it.
+def _raise(error: Exception, *_: Any) -> Any:
+    raise error
 
-    The evaluator has the form of Resize from opset 18 on alone. onnxruntime has no kernel of
-    ConvInteger with a zero point for each channel.
-    """
-    domain, op = domain_of(node), node.op_type
-    if domain:
-        return domain == "ai.onnx.ml"
-    if op == "Resize":
-        modes = [text_of(each.s) for each in node.attribute if each.name == _MODE]
-        return modes == ["align_corners"] and opsets[""] >= 18
-    points = [name for name in node.input[3:] if name] if op == "ConvInteger" else []
-    return op in _DEVIATIONS or any(types[name].tensor_type.shape.dim for name in points)
+
+def _is_by_reference(node: NodeProto) -> bool:
+    """Whether the reference evaluator comes first: where onnxruntime deviates from the standard."""
+    modes = [text_of(each.s) for each in node.attribute if each.name == _MODE]
+    is_resize = node.op_type == "Resize" and modes == ["align_corners"]
+    return is_resize or node.op_type in _DEVIATIONS or domain_of(node) == "ai.onnx.ml"
 
 
 _MODE = "coordinate_transformation_mode"
@@ -370,7 +379,7 @@ _DEVIATIONS = frozenset(("Attention", "DFT", "MaxUnpool", "STFT"))
 """The ops of ONNX for which onnxruntime 1.32 fails node tests of onnx 1.23."""
 
 
-def _onnxruntime(model: Any) -> Any:
+def _onnxruntime(node: NodeProto, model: Any) -> Any:
     return _session(model).run
 
 
@@ -382,5 +391,49 @@ def _session(model: Any) -> Any:
     return runtime.InferenceSession(data, options, providers=providers)
 
 
-def _evaluator(model: Any) -> Any:
+def _evaluator(node: NodeProto, model: Any) -> Any:
+    """Return the function of a model by the reference evaluator, for an audit that checks it."""
     return import_module("onnx.reference").ReferenceEvaluator(model).run
+
+
+_WIDE_ENGINES = _onnxruntime, _evaluator
+
+
+def _reference(node: NodeProto, model: Any) -> Any:
+    """Return the function of a model; NotImplementedError for what onnx 1.23 computes wrongly."""
+    attributes = {attribute.name: attribute for attribute in node.attribute}
+    ceils = "ceil_mode" in attributes and attributes["ceil_mode"].i
+    is_cell = node.op_type in ("LSTM", "GRU", "RNN")
+    has_sizes = is_cell and len(node.input) > 4 and node.input[4]
+    settings = is_cell and {"clip", "activations"} & attributes.keys()
+    evaluator = import_module("onnx.reference").ReferenceEvaluator(model)
+    version = next((each.version for each in model.opset_import if not each.domain), 0)
+    is_other = not domain_of(node) and _is_other_form(node.op_type, version, evaluator)
+    if node.op_type in ("LRN", "Loop") or ceils or has_sizes or settings or is_other:
+        raise NotImplementedError("onnx's reference evaluator deviates here; install onnxruntime")
+    return evaluator.run
+
+
+def _is_other_form(op: str, version: int, evaluator: Any) -> bool:
+    """Whether the evaluator computes a form of an op with other parameters than the version's.
+
+    A class of the evaluator that names no version has the latest form. Softmax before opset 13 has
+    another axis by default, for example.
+    """
+    schema_of = import_module("onnx.defs").get_schema
+    name = type(evaluator.rt_nodes_[0]).__name__
+    number, schema = name.rpartition("_")[2], schema_of(op, version, "")
+    if op == "BatchNormalization" and 9 <= schema.since_version < 14:
+        return True  # it updates the mean and variance
+    other = schema_of(op, int(number), "") if number.isdecimal() else schema_of(op, "")
+    return schema.since_version != other.since_version and _form(schema) != _form(other)
+
+
+def _form(schema: OpSchema) -> Any:
+    """Return the parameters of an op, and the default values of its attributes."""
+    attributes = {
+        name: attribute.default_value.SerializeToString()
+        for name, attribute in schema.attributes.items()
+        if name != "consumed_inputs"
+    }
+    return attributes, [each.name for each in schema.inputs], len(schema.outputs)

@@ -1,8 +1,9 @@
 """Safe reading of ONNX models: files, initializers, external data.
 
-The reader trusts no file. Protobuf parses the model. External data is in regular files below the
-model's folder, through no link, and is mapped into memory without being read. An array exists only
-after its size has been compared with its data. Nothing is executed or unpickled.
+The reader trusts no file. It opens the model and regular files below the model's folder, through no
+link, and maps them into memory without reading them. `scanned` replaces the bytes of large tensors
+by marks of their places in the file, and protobuf parses the rest. An array exists only after its
+size has been compared with its data. Nothing is executed or unpickled.
 Source of the format: onnx.proto.
 """
 
@@ -22,7 +23,8 @@ from functools import cache
 from mmap import ACCESS_READ
 from pathlib import Path
 from reprlib import repr as brief
-from typing import Any, TypeAlias
+from types import MappingProxyType
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,24 +32,29 @@ from numpy.typing import NDArray
 from graphir import DType, GraphError, GraphirError
 from graphir.ops.attributes import FrozenFile
 from graphir.runtime.optional import optional
-from graphir.runtime.sources.onnx_.messages import (
+from graphir.runtime.sources.onnx_.wire_format import (
     TYPED_FIELDS,
     Buffer,
     GraphProto,
     Message,
     NodeProto,
     Onnx,
+    Place,
     TensorProto,
+    scanned,
     typed,
     unpacked,
 )
 from graphir.source_text import displayed_path
 
+DEEPEST = 100
+"""The most nested messages, as in protobuf's parsers."""
+
 _RANK = 64
 """The most axes of a NumPy array."""
 
-_NODES = 50_000
-"""The most nodes of a model, with those of all calls of functions."""
+_LEVELS, _NODES = 32, 50_000
+"""The most graphs and functions inside each other, and the most nodes with those of all calls."""
 
 _FIRST_OPSET = 7
 """The first opset of ai.onnx whose nodes have rows."""
@@ -67,36 +74,36 @@ DTYPES = {i: DType(name) for i, name in enumerate(_NAMES.split()) if name != "-"
 """The dtypes by their numbers in TensorProto.DataType; 0 is undefined, and 8 is text."""
 
 
-def read_model(source: Any) -> OnnxModel:
+def read_model(source: Any, folder: str | os.PathLike[str] | None = None) -> OnnxModel:
     """Return the model of a path, of the bytes of a file, or of an onnx.ModelProto or OnnxModel.
 
-    The folder of the path has the external data. Raises GraphError for anything but an ONNX model
-    of a version that the installed onnx package has. Raises OSError for a path that cannot be
-    opened.
+    `folder` has the external data; the default is the folder of the path. Raises GraphError for
+    anything but an ONNX model of a version that the installed onnx package has. Raises OSError for
+    a path that cannot be opened.
     """
     onnx = optional("onnx", "onnx", "from_onnx")
     if isinstance(source, OnnxModel):
         return source
     if isinstance(source, onnx.ModelProto):
-        return OnnxModel(onnx, source, "model")
-    folder = None
+        return OnnxModel(onnx, source, "model", folder)
     if isinstance(source, (bytes, bytearray, memoryview)):
         data, name = bytes(source), "model"
     else:
         path = Path(source)
-        folder, name = path.parent, path.name
+        folder, name = path.parent if folder is None else folder, path.name
         try:
-            data = _mapped(os.open(path, _FLAGS))[:]
+            data = _mapped(os.open(path, _FLAGS))
         except GraphError as error:
             raise error.within(name) from None
+    proto, places = onnx.ModelProto(), dict[bytes, Place]()
     try:
-        proto = onnx.ModelProto.FromString(data)
+        proto.ParseFromString(scanned(data, 0, len(data), proto.DESCRIPTOR, places, DEEPEST))
     except Exception as error:  # each implementation of protobuf has exceptions of its own
-        start = f"a file that begins with {data[:8]!r}"
+        start = f"a file that begins with {bytes(data[:8])!r}"
         raise GraphError(f"not an ONNX model: {error}", got=start, context=(name,)) from None
-    model = OnnxModel(onnx, proto, name, folder)
-    if folder is not None:
-        model.file = displayed_path(str(folder / name))
+    model = OnnxModel(onnx, proto, name, folder, data, places)
+    if not isinstance(source, (bytes, bytearray, memoryview)):
+        model.file = displayed_path(os.fspath(source))
     return model
 
 
@@ -108,7 +115,7 @@ def input_names(model: OnnxModel) -> list[str]:
 
 
 class OnnxModel:
-    """A model and its data. Read tensors, which may be in other files, by `array`.
+    """A model and its data. `proto` lacks the bytes of large tensors: read tensors by `array`.
 
     `name` is the file's, `opsets` are the versions of the operator sets by domain, and `onnx` is
     the module. `file` is the path of the file, or "".
@@ -117,10 +124,17 @@ class OnnxModel:
     file = ""
 
     def __init__(
-        self, onnx: Onnx, proto: GraphProto, name: str, folder: Path | None = None
+        self,
+        onnx: Onnx,
+        proto: GraphProto,
+        name: str,
+        folder: str | os.PathLike[str] | None,
+        data: Buffer = b"",
+        places: Mapping[bytes, Place] = MappingProxyType({}),
     ) -> None:
         self.onnx, self.proto, self.name = onnx, proto, name
-        self.folder = None if folder is None else folder.resolve()
+        self.folder = None if folder is None else Path(folder).resolve()
+        self._data, self._places = data, places
         self._files: dict[str, Buffer] = {}
         with self.place():
             if not proto.HasField("graph"):
@@ -183,36 +197,47 @@ class OnnxModel:
     def require_bounded(self) -> None:
         """Raise GraphError, with the node, where functions have too many nodes or no end.
 
-        No function is expanded: each function is counted once.
+        No function is expanded: each function and graph is counted once.
         """
-        counts: dict[FunctionKey, int | None] = {}
+        memo: dict[FunctionKey, tuple[int, int] | None] = {}
         total, most = 0, max(_NODES, 4 * len(self.proto.graph.node))
+        names = {name for _, name, _ in self.functions}
         for place, node in enumerate(self.proto.graph.node, 1):
+            if node.op_type not in names and not (node.attribute and any(graphs_of(node))):
+                total += 1
+                continue
             with self.place((node, place)):
-                total += self._count(node, counts)
+                total += self._extent([node], 1, memo)[0]
                 if total > most:
                     problem = f"a model has at most {most} nodes, with those of its functions"
                     raise GraphError(problem, got=f"{total} up to here")
 
-    def _count(self, node: NodeProto, counts: dict[FunctionKey, int | None]) -> int:
-        """Return the number of nodes that an import adds for a node, with those inside of it.
+    def _extent(
+        self, nodes: Iterable[Any], level: int, memo: dict[FunctionKey, tuple[int, int] | None]
+    ) -> tuple[int, int]:
+        """Return the number of nodes that an import adds for nodes, and how deep they are nested.
 
-        `counts` has the answers for functions, None for those that are being counted.
+        `memo` has the answers for functions, None for those that are being counted.
         """
-        repeats = 2 if node.op_type == "Loop" else 1  # as a scan, then as a while loop
-        inside = [inner for graph in graphs_of(node) for inner in graph.node]
-        total = 1 + repeats * sum(self._count(inner, counts) for inner in inside)
-        key = function_key(node)
-        function = self.functions.get(key)
-        if function is None:
-            return total
-        if key not in counts:
-            counts[key] = None
-            counts[key] = sum(self._count(inner, counts) for inner in function.node)
-        count = counts[key]
-        if count is None:
-            raise GraphError(f"the function {text_of(function.name)!r} calls itself")
-        return total + count
+        count = depth = 0
+        for node in nodes:
+            repeats = 2 if node.op_type == "Loop" else 1  # as a scan, then as a while loop
+            key = function_key(node)
+            function = self.functions.get(key)
+            extents = [self._extent(graph.node, level + 1, memo) for graph in graphs_of(node)]
+            if function is not None and key not in memo:
+                memo[key] = None
+                memo[key] = self._extent(function.node, level + 1, memo)
+            if function is not None:
+                extent = memo[key]
+                if extent is None:
+                    raise GraphError(f"the function {text_of(function.name)!r} calls itself")
+                extents.append(extent)
+            count += 1 + repeats * sum(size for size, _ in extents)
+            depth = max(depth, 1 + max((deep for _, deep in extents), default=0))
+            if level + depth > _LEVELS + 1:
+                raise GraphError(f"graphs and functions are nested more than {_LEVELS} deep")
+        return count, depth
 
     def check_node(self, node: NodeProto, opsets: Mapping[str, int]) -> None:
         """Raise GraphError unless a node has the inputs, outputs and attributes of its op.
@@ -232,19 +257,19 @@ class OnnxModel:
         """Return a copy of a node or function with the data of its tensors in itself."""
         message = type(message).FromString(message.SerializeToString())
         for tensor in _tensors(message):
-            if tensor.data_location == 1:
+            if tensor.data_location == 1 or tensor.raw_data in self._places:
                 _, array = self.array(tensor)
                 tensor.CopyFrom(self.onnx.numpy_helper.from_array(array, tensor.name))
         return message
 
-    def array(self, tensor: TensorProto) -> tuple[DType, NDArray[Any]]:
+    def array(self, tensor: TensorProto, name: str = "") -> tuple[DType, NDArray[Any]]:
         """Return the dtype and the array of an onnx.TensorProto.
 
-        An array of external data is a read-only view of a map of the file, unless the elements are
-        narrower than a byte. Raises GraphError for text, for data of another size than the dims
-        say, and for values that the dtype does not have.
+        `name` is the place for messages. An array of data in a file is a read-only view of the
+        file's map, unless the elements are narrower than a byte. Raises GraphError for text, for
+        data of another size than the dims say, and for values that the dtype does not have.
         """
-        with self.place(f"tensor {text_of(tensor.name)!r}"):
+        with self.place(name or f"tensor {text_of(tensor.name)!r}"):
             dtype, shape = DTYPES.get(tensor.data_type), tuple(tensor.dims)
             if dtype is None:
                 raise GraphError("the elements are not numbers", got=f"type {tensor.data_type}")
@@ -264,18 +289,45 @@ class OnnxModel:
                 raise GraphError("a bool is 0 or 1", got=str(array.view(np.uint8).max()))
             return dtype, array.view(dtype.storage).reshape(shape)
 
+    def dense(self, sparse: TensorProto) -> tuple[DType, NDArray[Any]]:
+        """Return the dtype and the array of an onnx.SparseTensorProto; GraphError as `array`."""
+        with self.place(f"tensor {text_of(sparse.values.name)!r}"):
+            dtype, values = self.array(sparse.values)
+            _, indices = self.array(sparse.indices)
+            shape, count = tuple(sparse.dims), values.size
+            require_size(shape)
+            size = math.prod(shape)
+            if any(dim < 0 for dim in shape) or size > LARGEST:
+                raise GraphError(f"a sparse tensor has at most {LARGEST} elements", got=str(size))
+            columns = indices.reshape(count, -1) if indices.dtype == np.int64 and count else indices
+            limits = (size,) if indices.ndim == 1 else shape
+            is_inside = np.all((columns >= 0) & (columns < np.array(limits, np.int64)))
+            if count and (columns.shape != (count, len(limits)) or not is_inside):
+                raise GraphError("the indices of a sparse tensor are inside it")
+            result = np.zeros(shape, values.dtype)
+            if count:
+                places = (
+                    columns[:, 0]
+                    if indices.ndim == 1
+                    else np.ravel_multi_index([*columns.T], shape)
+                )
+                result.reshape(-1)[places] = values.ravel()
+            return dtype, result
+
     def _bytes(self, tensor: TensorProto, size: int, what: str) -> NDArray[np.uint8] | None:
         """Return the bytes of a tensor, `size` of them; None where it has typed data."""
-        fields, raw = [x for x in TYPED_FIELDS if len(getattr(tensor, x))], tensor.raw_data
-        fields += ["raw_data"] * (len(raw) > 0)
+        fields = [field for field in (*TYPED_FIELDS, "raw_data") if len(getattr(tensor, field))]
         fields += ["external_data"] * (tensor.data_location == 1 or len(tensor.external_data) > 0)
         fields += ["segment"] * tensor.HasField("segment")
         if len(fields) > 1 or "segment" in fields:
             raise GraphError("a tensor has its data in one field", got=", ".join(fields))
         if fields[:1] == ["external_data"]:
             data = self._external(tensor)
+        elif tensor.raw_data in self._places:
+            first, length = self._places[tensor.raw_data]
+            data = np.frombuffer(self._data, np.uint8, length, first)
         elif fields == ["raw_data"] or (not fields and tensor.HasField("raw_data")):
-            fields, data = ["raw_data"], np.frombuffer(raw, np.uint8)
+            fields, data = ["raw_data"], np.frombuffer(tensor.raw_data, np.uint8)
         else:
             return None
         if data.size != size:
@@ -329,16 +381,28 @@ class OnnxModel:
                 finally:
                     os.close(at)
                 at = below
-            if os.fstat(at).st_nlink > 1:
-                raise GraphError(
-                    "external data is in files without hard links",
-                    got=brief(location),
-                    fix="copy the file",
-                )
+            self._require_inside(os.fstat(at), location)
             return _mapped(at)
         except OSError as error:
             raise GraphError(f"external data: {error.strerror}", got=brief(location)) from None
 
+    def _require_inside(self, status: os.stat_result, location: str) -> None:
+        """Raise GraphError for a file that has another name outside the model's folder."""
+        if status.st_nlink == 1:
+            return
+        inside = entries = 0
+        for path, _, names in os.walk(cast("Path", self.folder)):
+            entries += len(names)
+            for name in names if entries <= _ENTRIES else ():
+                other = os.lstat(os.path.join(path, name))
+                inside += (other.st_dev, other.st_ino) == (status.st_dev, status.st_ino)
+        if inside < status.st_nlink:
+            problem = "external data is in files without hard links outside the model's folder"
+            raise GraphError(problem, got=brief(location), fix="copy the file")
+
+
+_ENTRIES = 10_000
+"""The most files of the model's folder among which the links of a file are looked for."""
 
 _RAW_ERRORS = ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError
 

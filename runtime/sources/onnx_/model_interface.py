@@ -1,4 +1,7 @@
-"""The inputs and outputs of a model: their types, and the sizes that a caller states."""
+"""The inputs and outputs of a model: their types, the sizes that a caller states, and text.
+
+Text comes and goes as the numbers of its characters.
+"""
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownVariableType=false
@@ -6,17 +9,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from graphir import Graph, GraphError, Location, Symbol, TensorType, ops
+from graphir import DType, ExecutionError, Graph, GraphError, Location, Symbol, TensorType, ops
+from graphir.ops.control import Callee
 from graphir.ops.dims import Dim
-from graphir.runtime.sources.onnx_.messages import GraphProto, Message, TypeProto
+from graphir.ops.types import OpaqueType, TupleType
 from graphir.runtime.sources.onnx_.model import DTYPES, require_distinct, require_size, text_of
 from graphir.runtime.sources.onnx_.node_types import (
+    NUMBERS,
     STRING,
     ModelTypes,
     dim_names,
@@ -24,6 +30,7 @@ from graphir.runtime.sources.onnx_.node_types import (
     param_of,
     type_text,
 )
+from graphir.runtime.sources.onnx_.wire_format import GraphProto, Message, Onnx, TypeProto
 from graphir.runtime.sources.op_rows import identifier
 
 if TYPE_CHECKING:
@@ -34,12 +41,15 @@ def add_inputs(importer: OnnxImporter, proto: GraphProto, stated: Mapping[str, A
     """Add the inputs of the model's graph, and its initializers; `stated` are sizes and values."""
     importer.add_tensors(proto)
     importer.declare(proto)
+    importer.output_names = {text_of(x.name) for x in proto.output}
     require_distinct([text_of(info.name) for info in proto.input], "inputs")
     sizes = importer.types.sizes = _stated_sizes(proto, stated)
     for info in proto.input:
         name = text_of(info.name)
         if name not in importer.tensors:
-            type_ = _input_type(importer.types, info.type, name)
+            is_text = info.type.tensor_type.elem_type == STRING
+            full_type = _points_type(importer.onnx, info.type) if is_text else info.type
+            type_ = _input_type(importer.types, full_type, name)
             if hasattr(sizes.get(name), "dtype") and not isinstance(sizes[name], TensorType):
                 importer.values[name] = _input_value(importer.graph, name, type_, sizes[name])
                 continue
@@ -47,7 +57,8 @@ def add_inputs(importer: OnnxImporter, proto: GraphProto, stated: Mapping[str, A
             while text in importer.graph.input_names:
                 text += "_"
             with importer.graph.at(Location.at(name, 0)):
-                importer.values[name] = importer.graph.input(type_, name=text)
+                symbol = importer.graph.input(type_, name=text)
+                importer.values[name] = _text(importer, symbol, info.type) if is_text else symbol
 
 
 def _stated_sizes(proto: GraphProto, stated: Mapping[str, Any]) -> dict[str, Any]:
@@ -118,16 +129,8 @@ def _input_value(graph: Graph, name: str, type_: TensorType, value: ArrayLike) -
     return graph.constant_of((type_.dtype, array))
 
 
-def add_outputs(importer: OnnxImporter, infos: Sequence[Message]) -> None:
-    """Add the outputs of the model's graph, but those of text, which a note names."""
-    symbols = [symbol for info in infos if (symbol := _output_symbol(importer, info)) is not None]
-    if not symbols:
-        raise GraphError("the model has no output of numbers")
-    importer.graph.output(*symbols)
-
-
-def _output_symbol(importer: OnnxImporter, info: Message) -> Symbol | None:
-    """Return the symbol of an output, None for text; GraphError where it is no array."""
+def output_symbol(importer: OnnxImporter, info: Message) -> Symbol:
+    """Return the symbol of an output of the model; GraphError where it is no array."""
     name = text_of(info.name)
     symbol = importer.symbol(name)
     if type(symbol.type) is TensorType:
@@ -137,9 +140,52 @@ def _output_symbol(importer: OnnxImporter, info: Message) -> Symbol | None:
             importer.require_declared(name, symbol, "input or initializer")
         return symbol
     type_ = importer.types.opaque.get(symbol, info.type)
-    if STRING in (type_.tensor_type.elem_type, info.type.tensor_type.elem_type):
-        importer.notes.append(f"output {name!r} is text, which the graph leaves out")
-        return None
-    if type_.HasField("tensor_type"):
+    type_ = type_ if type_.tensor_type.HasField("shape") else info.type
+    if not type_.tensor_type.HasField("shape") and type_.HasField("tensor_type"):
         raise GraphError(f"output {name!r} has no known rank", fix="declare its shape")
-    raise GraphError(f"output {name!r} is no array", got=type_text(type_))
+    if type_.tensor_type.elem_type != STRING:
+        raise GraphError(f"output {name!r} is no array", got=type_text(type_))
+    types = [importer.types.graphir_type(_points_type(importer.onnx, type_), name)]
+    return _text_step(importer, "onnx.characters", points_of_text, symbol, types)
+
+
+def _points_type(onnx: Onnx, type_: TypeProto) -> Any:
+    """Return the type of text as the numbers of its characters, on an axis more."""
+    new = onnx.TypeProto.FromString(type_.SerializeToString())
+    new.tensor_type.elem_type = NUMBERS[DType.uint32]
+    new.tensor_type.shape.dim.add()
+    return new
+
+
+def _text(importer: OnnxImporter, symbol: Symbol, type_: TypeProto) -> Symbol:
+    """Return text of the numbers of its characters."""
+    types = [OpaqueType(type_text(type_))]
+    result = _text_step(importer, "onnx.text", text_of_points, symbol, types)
+    importer.types.opaque[result] = type_
+    return result
+
+
+def _text_step(
+    importer: OnnxImporter,
+    name: str,
+    function: Callable[..., Any],
+    operand: Symbol,
+    types: Sequence[TensorType],
+) -> Symbol:
+    attrs = {"callee": Callee(name, function), "types": TupleType(types)}
+    return importer.control(ops.control.call, (operand,), attrs)[0]
+
+
+def text_of_points(points: Any) -> tuple[Any, ...]:
+    """Return the text of the numbers of its characters, which are the last axis."""
+    size = points.shape[-1]
+    if not points.size:
+        return (np.full(points.shape[:-1], "", object),)
+    if points.max() > sys.maxunicode:
+        raise ExecutionError("the number of a character is too large", got=str(points.max()))
+    return (np.ascontiguousarray(points).view(f"U{size}")[..., 0].astype(object),)
+
+
+def points_of_text(text: Any) -> tuple[Any, ...]:
+    """Return the numbers of the characters of text, on a last axis."""
+    return (np.asarray(text, "U")[..., None].view(np.uint32),)

@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -17,12 +18,6 @@ from graphir.ops.control import Callee
 from graphir.ops.types import OpaqueType, TupleType
 from graphir.runtime.sources.onnx_ import movement_rows, quantization_rows
 from graphir.runtime.sources.onnx_.bound_node import BoundNode
-from graphir.runtime.sources.onnx_.messages import (
-    AttributeProto,
-    FunctionProto,
-    NodeProto,
-    OpSchema,
-)
 from graphir.runtime.sources.onnx_.model import (
     DTYPES,
     domain_of,
@@ -34,6 +29,7 @@ from graphir.runtime.sources.onnx_.model import (
 from graphir.runtime.sources.onnx_.node_rows import ROWS, NodeCall
 from graphir.runtime.sources.onnx_.node_types import (
     STRING,
+    Declared,
     NodeTypes,
     ResultTypes,
     misfits,
@@ -45,6 +41,12 @@ from graphir.runtime.sources.onnx_.nodes import (
 )
 from graphir.runtime.sources.onnx_.subgraphs import SUBGRAPHS
 from graphir.runtime.sources.onnx_.wide_nodes import ELEMENT_TYPES, RANDOM
+from graphir.runtime.sources.onnx_.wire_format import (
+    AttributeProto,
+    FunctionProto,
+    NodeProto,
+    OpSchema,
+)
 from graphir.runtime.sources.op_rows import trial
 
 if TYPE_CHECKING:
@@ -80,7 +82,7 @@ class NodeImporter:
         call = NodeCall(self.scope, schema.name, schema.since_version, exporter_pass(node))
         self._convert_misfits(call, schema)
         operands = self._operands()
-        result_types = NodeTypes(self.scope).infer(schema, node, operands, attrs, self.args)
+        result_types = self._node_types.infer(schema, node, operands, attrs, self.args)
         call.types = [x if type(x) is TensorType else None for x in result_types.types]
         for way in (self._by_row, self._by_body):
             with trial(self.graph) as attempt:
@@ -93,6 +95,11 @@ class NodeImporter:
         if result_types.problem:
             raise GraphError(result_types.problem)
         return self._call(operands, result_types)
+
+    @property
+    def _node_types(self) -> NodeTypes:
+        scope = self.scope
+        return NodeTypes(self.onnx, scope.types, scope.opsets, scope.static, scope.declared)
 
     def _operands(self) -> dict[str, Value]:
         """Return the operands of the node, and the values that its graphs use, by name."""
@@ -107,7 +114,7 @@ class NodeImporter:
         """
         node, args = self.node, self.args
         attrs = {text_of(each.name): self._python(each) for each in node.attribute}
-        operands, node_types = self._operands(), NodeTypes(self.scope)
+        operands, node_types = self._operands(), self._node_types
         result_types = node_types.complete(node, attrs, {}, args)
         is_unknown = any(name and result_types.protos[name] is None for name in node.output)
         if is_unknown or self.model.is_defined(self.domain):
@@ -131,8 +138,10 @@ class NodeImporter:
 
     def _convert_misfits(self, call: NodeCall, schema: OpSchema) -> None:
         """Convert the operands to types that the op takes, with a note for each cast."""
-        type_ = self.scope.declared.get(text_of(self.node.output[0]))
-        declared = None if type_ is None else DTYPES.get(type_.tensor_type.elem_type)
+        first = text_of(self.node.output[0])
+        type_ = self.scope.declared.get(first)
+        dtype = None if type_ is None else DTYPES.get(type_.tensor_type.elem_type)
+        declared = Declared(dtype, first in self.scope.output_names)
         names = [*map(text_of, self.node.input)]
         for operand, to, note in misfits(self.onnx, schema, names, self.args, declared):
             self.args[operand.place] = call.cast(operand.symbol, to, operand.parameter)
@@ -255,6 +264,7 @@ class NodeImporter:
             inner.outer_op = scope.outer_op or op
             inner.op_location = scope.here
         else:
+            self._note_versions(function)
             name = text_of(self.node.name) or self.op
             inner.layer = f"{scope.layer}/{name.strip('/')}".strip("/")
         names = map(text_of, function.input)
@@ -264,6 +274,26 @@ class NodeImporter:
         inner.add_nodes(function.node)
         pairs = zip(function.output, self.node.output, strict=False)
         return [inner.value(text_of(name)) if result else None for name, result in pairs]
+
+    def _note_versions(self, function: FunctionProto) -> None:
+        """Note the ops of a function that are others in the version that the model imports."""
+        for domain, version in self.model.versions(function.opset_import).items():
+            versions = version, self.model.opsets.get(domain, version)
+            names = {text_of(node.op_type) for node in function.node if domain_of(node) == domain}
+            changed = sorted(op for op in names if self._differs(op, domain, versions))
+            if changed:
+                text = f"imports version {versions[0]} of {domain or 'ai.onnx'!r}, the model"
+                text = f"function {text_of(function.name)!r} {text} {versions[1]}"
+                self.scope.notes.append(
+                    f"{text}: runtimes may compute another {', '.join(changed)}"
+                )
+
+    def _differs(self, op: str, domain: str, versions: Iterable[int]) -> bool:
+        """Whether an op changed between versions of its operator set; False if one lacks it."""
+        with suppress(self.onnx.defs.SchemaError):
+            schemas = [self.onnx.defs.get_schema(op, version, domain) for version in versions]
+            return len({schema.since_version for schema in schemas}) > 1
+        return False
 
     def _call(self, values: Mapping[str, Value], result_types: ResultTypes) -> Sequence[Value]:
         """Return the results of a node as those of a call."""

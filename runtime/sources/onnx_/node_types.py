@@ -13,9 +13,10 @@ Sources: Operators.md and Operators-ml.md of ONNX 1.23, ContribOperators.md of o
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -23,7 +24,9 @@ from graphir import DType, GraphError, GraphirError, Symbol, TensorType, ops
 from graphir.conversions import convert
 from graphir.ops.dims import Dim, Size
 from graphir.ops.types import OpaqueType
-from graphir.runtime.sources.onnx_.messages import (
+from graphir.runtime.sources.onnx_.model import DTYPES, domain_of, text_of
+from graphir.runtime.sources.onnx_.static_values import StaticValues
+from graphir.runtime.sources.onnx_.wire_format import (
     Message,
     NodeProto,
     Onnx,
@@ -31,11 +34,7 @@ from graphir.runtime.sources.onnx_.messages import (
     TensorProto,
     TypeProto,
 )
-from graphir.runtime.sources.onnx_.model import DTYPES, domain_of, text_of
 from graphir.runtime.sources.op_rows import identifier
-
-if TYPE_CHECKING:
-    from graphir.runtime.sources.onnx_.source import OnnxImporter
 
 STRING = 8
 """ONNX's number of text."""
@@ -116,11 +115,18 @@ class ResultTypes(NamedTuple):
 
 
 class NodeTypes:
-    """Type inference for the nodes of a scope of names."""
+    """Type inference for the nodes of a graph; `declared` are the types that the model states."""
 
-    def __init__(self, scope: OnnxImporter) -> None:
-        self._onnx, self._types, self._opsets = scope.onnx, scope.types, scope.opsets
-        self._static, self._declared = scope.static, scope.declared
+    def __init__(
+        self,
+        onnx: Onnx,
+        types: ModelTypes,
+        opsets: Mapping[str, int],
+        static: StaticValues,
+        declared: Mapping[str, Any],
+    ) -> None:
+        self._onnx, self._types, self._opsets = onnx, types, opsets
+        self._static, self._declared = static, declared
 
     def infer(
         self,
@@ -445,12 +451,9 @@ def misfits(
     schema: OpSchema,
     names: Sequence[str],
     args: Sequence[Symbol | None],
-    declared: DType | None,
+    declared: Declared,
 ) -> list[Misfit]:
-    """Return the operands of a node whose dtypes ONNX refuses; GraphError if no cast is sure.
-
-    `declared` is the dtype that the model states for the first result, if it does.
-    """
+    """Return the operands of a node whose dtypes ONNX refuses; GraphError if no cast is sure."""
     formals, fits = _parameters(onnx, schema)
     groups: dict[str, list[NodeOperand]] = {}
     for place, symbol in enumerate(args):
@@ -466,7 +469,7 @@ def misfits(
         if len(dtypes) == 1 and dtypes <= fit:
             continue
         is_result = any(result.type_str == variable for result in schema.outputs)
-        target = _target(group, fit, declared if is_result else None)
+        target = _target(group, fit, declared if is_result else Declared(None, False))
         operands = " and ".join(f"{type_name(onnx, x.symbol.dtype)} ({x.name})" for x in group)
         demand = "has one type" if len(dtypes) > 1 else f"takes no {type_name(onnx, *dtypes)}"
         if target is None:
@@ -507,24 +510,40 @@ def _parameters(onnx: Onnx, schema: OpSchema) -> Parameters:
     return _PARAMETERS[key]
 
 
+class Declared(NamedTuple):
+    """The dtype that the model states for the first result, and whether it is one of the graph."""
+
+    dtype: DType | None
+    is_output: bool
+
+
 def _target(
-    group: Sequence[NodeOperand], fit: frozenset[DType], declared: DType | None
+    group: Sequence[NodeOperand], fit: frozenset[DType], declared: Declared
 ) -> DType | None:
     """Return the dtype in which operands meet, or None.
 
-    It is the declared dtype of the result. Else constants give way to computed values of one dtype,
-    if no value is lost.
+    It is the declared dtype of an output of the graph. Else constants give way to computed values,
+    if no value is lost. Else it is the declared dtype of the result, that of most operands, or the
+    widest.
     """
     dtypes = {operand.symbol.dtype for operand in group}
     if len(dtypes) == 1:
-        return declared if declared in fit else next(iter(fit)) if len(fit) == 1 else None
-    if declared in dtypes & fit:
-        return declared
-    main = {operand.symbol.dtype for operand in group if not operand.is_constant} & fit
+        return (
+            declared.dtype if declared.dtype in fit else next(iter(fit)) if len(fit) == 1 else None
+        )
+    candidates = dtypes & fit
+    if declared.is_output and declared.dtype in candidates:
+        return declared.dtype
+    others = [operand for operand in group if not operand.is_constant]
+    main = {operand.symbol.dtype for operand in others} & fit
     constants = [operand.symbol for operand in group if operand.is_constant]
     if len(main) == 1 and all(_survives(constant, *main) for constant in constants):
         return main.pop()
-    return None
+    if declared.dtype in candidates:
+        return declared.dtype
+    counts = Counter(operand.symbol.dtype for operand in group if operand.symbol.dtype in fit)
+    ranked = sorted(counts, key=lambda dtype: (counts[dtype], dtype.is_inexact, dtype.bits))
+    return ranked[-1] if ranked else None
 
 
 def _survives(constant: Symbol, dtype: DType) -> bool:

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from graphlib import CycleError, TopologicalSorter
+from heapq import heappop, heappush
 from typing import Any
 
 from graphir import GraphError, Location
-from graphir.runtime.sources.onnx_.messages import NodeProto
 from graphir.runtime.sources.onnx_.model import described, graphs_of, text_of
+from graphir.runtime.sources.onnx_.wire_format import NodeProto
 
 _TORCH = "pkg.torch.onnx."
 _FRAME = re.compile(r'File "([^"\n]+)", line (\d+)')
@@ -57,6 +57,7 @@ def outer_names(graphs: Iterable[Any]) -> list[str]:
     names: dict[str, None] = {}
     for graph in graphs:
         inner = {x.name for x in (*graph.input, *graph.initializer)}
+        inner |= {x.values.name for x in graph.sparse_initializer}
         for node in graph.node:
             used = [*node.input, *outer_names(graphs_of(node))]
             names.update(dict.fromkeys(name for name in used if name and name not in inner))
@@ -73,27 +74,39 @@ def result_names(node: NodeProto) -> Sequence[str]:
 def in_order(nodes: Sequence[Any], is_known: Callable[[str], bool]) -> list[tuple[int, Any]]:
     """Return nodes with their places from 1 on, each after the nodes whose results it uses.
 
-    The order stays if it is such an order. `is_known` answers for the values from outside, which a
-    later node does not make. Raises GraphError, with a node, for nodes that form a cycle.
+    The order stays where it can. `is_known` answers for the values from outside, which a later node
+    does not make. Raises GraphError, with a node, for nodes that form a cycle.
     """
+    order = [*enumerate(nodes, 1)]
     if _are_in_order(nodes, is_known):
-        return [*enumerate(nodes, 1)]
+        return order
     makers = {name: i for i, node in reversed([*enumerate(nodes)]) for name in node.output if name}
-    needs = {
-        i: {
+    needs = [
+        {
             makers[name]
             for name in (*node.input, *outer_names(graphs_of(node)))
             if name in makers and (makers[name] < i or not is_known(text_of(name)))
         }
         for i, node in enumerate(nodes)
-    }
-    try:
-        return [(i + 1, nodes[i]) for i in TopologicalSorter(needs).static_order()]
-    except CycleError as error:
-        cycle: list[int] = error.args[1]
-        texts = [described(nodes[i], i + 1) for i in cycle]
-        text = " -> ".join([*texts[:4], "..."] if len(texts) > 5 else texts)
-        raise GraphError("the nodes form a cycle", got=text, context=(texts[0],)) from None
+    ]
+    ready, users = [], [list[int]() for _ in nodes]
+    counts = [len(each) for each in needs]
+    for i, each in enumerate(needs):
+        for maker in each:
+            users[maker].append(i)
+        if not each:
+            ready.append(i)
+    order = []
+    while ready:  # a heap: the first node that can come next
+        i = heappop(ready)
+        order.append((i + 1, nodes[i]))
+        for user in users[i]:
+            counts[user] -= 1
+            if not counts[user]:
+                heappush(ready, user)
+    if len(order) < len(nodes):
+        _refuse_cycle(nodes, needs, {i for i, count in enumerate(counts) if count})
+    return order
 
 
 def _are_in_order(nodes: Sequence[Any], is_known: Callable[[str], bool]) -> bool:
@@ -107,3 +120,15 @@ def _are_in_order(nodes: Sequence[Any], is_known: Callable[[str], bool]) -> bool
             return False
         results.update(node.output)
     return True
+
+
+def _refuse_cycle(nodes: Sequence[Any], needs: Sequence[set[int]], stuck: set[int]) -> None:
+    """Raise the GraphError of a cycle among the nodes that never have all their operands."""
+    path, i = list[int](), min(stuck)
+    while i not in path:
+        path.append(i)
+        i = min(needs[i] & stuck)
+    cycle = path[path.index(i) :][::-1]
+    texts = [described(nodes[i], i + 1) for i in (*cycle, cycle[0])]
+    text = " -> ".join([*texts[:4], "..."] if len(texts) > 5 else texts)
+    raise GraphError("the nodes form a cycle", got=text, context=(texts[0],))

@@ -19,10 +19,6 @@ import numpy as np
 from graphir import DType, Graph, GraphError, Location, Op, Symbol, TensorType, ops
 from graphir.decorators import uncollected
 from graphir.passes import dead_code
-from graphir.runtime.sources.onnx_.messages import (
-    GraphProto,
-    NodeProto,
-)
 from graphir.runtime.sources.onnx_.model import (
     DTYPES,
     OnnxModel,
@@ -31,7 +27,7 @@ from graphir.runtime.sources.onnx_.model import (
     require_size,
     text_of,
 )
-from graphir.runtime.sources.onnx_.model_interface import add_inputs, add_outputs
+from graphir.runtime.sources.onnx_.model_interface import add_inputs, output_symbol
 from graphir.runtime.sources.onnx_.node_importer import NodeImporter
 from graphir.runtime.sources.onnx_.node_types import (
     ModelTypes,
@@ -43,6 +39,10 @@ from graphir.runtime.sources.onnx_.nodes import (
     outer_names,
 )
 from graphir.runtime.sources.onnx_.static_values import StaticValues
+from graphir.runtime.sources.onnx_.wire_format import (
+    GraphProto,
+    NodeProto,
+)
 from graphir.runtime.sources.op_rows import identifier
 
 
@@ -52,9 +52,9 @@ def from_onnx(model: Any, /, **sizes: Any) -> Graph:
 
     Inputs have the names of the model's inputs. Initializers are constants. The keywords are sizes
     of symbolic dims, shapes of inputs, and arrays: the values of inputs that become constants, such
-    as axes. Outputs of text are left out, as notes say. The rules are "explicit". A node that no op
-    stands for becomes the op `call`. Raises GraphError for a model that is not valid, with the
-    node.
+    as axes. Text comes and goes as the numbers of its characters: `x[..., None].view(np.uint32)` of
+    a NumPy array of str. The rules are "explicit". A node that no op stands for becomes the op
+    `call`. Raises GraphError for a model that is not valid, with the node.
     """
     onnx_model = read_model(model)
     proto = onnx_model.proto.graph
@@ -65,7 +65,7 @@ def from_onnx(model: Any, /, **sizes: Any) -> Graph:
         importer = OnnxImporter(graph, onnx_model, onnx_model.opsets)
         add_inputs(importer, proto, sizes)
         importer.add_nodes(proto.node)
-        add_outputs(importer, proto.output)
+        graph.output(*[output_symbol(importer, info) for info in proto.output])
     graph = dead_code(graph)
     graph.describe(notes=[*dict.fromkeys(importer.notes)])  # a body may be imported twice
     return graph
@@ -79,7 +79,7 @@ class OnnxImporter:
 
     `outer_op` is the op whose function has the nodes, or "", and `op_location` its location.
     `here` is the location of the node that is imported, `attributes` are those of the function's
-    call, and `layer` is the path of the functions.
+    call, and `layer` is the path of the functions. `output_names` are those of the model.
     """
 
     def __init__(
@@ -96,6 +96,7 @@ class OnnxImporter:
         self.types = ModelTypes(model.onnx)
         self.declared: dict[str, Any] = {}  # the types that the model states, by name
         self.notes: list[str] = []
+        self.output_names: set[str] = set()
         self.outer_op = ""
         self.op_location: Location | None = None
         self.here = location or Location.at("", 1)
@@ -106,15 +107,13 @@ class OnnxImporter:
 
     def add_tensors(self, proto: GraphProto) -> None:
         """Add the initializers of a graph, which are constants from their first use on."""
-        if proto.sparse_initializer:
-            raise GraphError(
-                "a sparse initializer has no array",
-                got=text_of(proto.sparse_initializer[0].values.name),
-                fix="make it a dense initializer",
-            )
+        tensors = {text_of(each.name): each for each in proto.initializer}
+        sparse = {text_of(each.values.name): each for each in proto.sparse_initializer}
         names = [text_of(each.name) for each in proto.initializer]
-        require_distinct(names, "initializers")
-        self.tensors.update(zip(names, proto.initializer, strict=True))
+        require_distinct(
+            [*names, *(text_of(x.values.name) for x in proto.sparse_initializer)], "initializers"
+        )
+        self.tensors.update({**tensors, **sparse})
 
     def require_declared(self, name: str, symbol: Symbol, maker: str) -> None:
         """Raise GraphError for a value of another dtype than the model declares; note a shape.
@@ -162,8 +161,10 @@ class OnnxImporter:
         if name not in self.values:
             if name not in self.tensors:
                 raise GraphError(f"no node, input or initializer is named {name!r}")
+            tensor = self.tensors[name]
+            read = self.model.dense if hasattr(tensor, "indices") else self.model.array
             with self.graph.at(Location.at(name, 0)):
-                constant = self.graph.constant_of(self.model.array(self.tensors[name]))
+                constant = self.graph.constant_of(read(tensor))
             place = next(i for i, scope in enumerate(self.tensors.maps) if name in scope)
             self.values.maps[min(place, len(self.values.maps) - 1)][name] = constant
         return self.values[name]

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from graphir import DType, Symbol, TensorType, ops
-from graphir.runtime.sources.onnx_.messages import GraphProto
-from graphir.runtime.sources.onnx_.node_rows import ROWS, NodeCall
+from graphir.runtime.sources.onnx_.node_rows import ROWS, NodeCall, axis_of
+from graphir.runtime.sources.onnx_.wire_format import GraphProto
 from graphir.runtime.sources.op_rows import Emitted
 
 if TYPE_CHECKING:
@@ -103,25 +103,42 @@ def _scan(
     scan_output_axes: Sequence[int] = (),
     scan_output_directions: Sequence[int] = (),
 ) -> Emitted:
-    """A scan along first axes that all its arrays pass in one direction; else None."""
-    carries = len(args) - num_scan_inputs
-    stacked = len(body.output) - carries
-    directions = {
-        *(scan_input_directions or [0] * num_scan_inputs),
-        *(scan_output_directions or [0] * stacked),
-    }
-    if e.version < 9 or any((*scan_input_axes, *scan_output_axes)) or len(directions) > 1:
+    if e.version < 9:
         return None
-    outer = e.importer.outer_values((body,))
-    types = [*(x.type for x in args[:carries])]
-    types += [TensorType(x.dtype, x.shape[1:]) for x in args[carries:]]
-    settings = {
-        "body": e.importer.body(body, types, outer, lambda inner, own: inner.run(body, own)),
-        "carries": carries,
-        "scanned": num_scan_inputs,
-        "reverse": directions == {1},
-    }
-    return e.importer.control(ops.control.scan, [*args, *outer.values()], settings)
+    importer, count = e.importer, num_scan_inputs
+    carried, scanned = args[:-count], args[-count:]
+    stacked = len(body.output) - len(carried)
+    entering = zip(
+        scanned,
+        scan_input_axes or [0] * count,
+        scan_input_directions or [0] * count,
+        strict=True,
+    )
+    rows = [_turned(e, _moved_axis(e, x, axis, 0), reverse) for x, axis, reverse in entering]
+    outer = importer.outer_values((body,))
+    types = [*(x.type for x in carried), *(TensorType(x.dtype, x.shape[1:]) for x in rows)]
+    graph = importer.body(body, types, outer, lambda inner, own: inner.run(body, own))
+    settings = {"body": graph, "carries": len(carried), "scanned": count}
+    results = importer.control(ops.control.scan, [*carried, *rows, *outer.values()], settings)
+    leaving = zip(
+        results[len(carried) :],
+        scan_output_axes or [0] * stacked,
+        scan_output_directions or [0] * stacked,
+        strict=True,
+    )
+    wholes = [_moved_axis(e, _turned(e, y, reverse), 0, axis) for y, axis, reverse in leaving]
+    return [*results[: len(carried)], *wholes]
+
+
+def _turned(e: NodeCall, x: Symbol, reverse: int) -> Symbol:
+    return e(ops.flip, x, axis=(0,)) if reverse else x
+
+
+def _moved_axis(e: NodeCall, x: Symbol, source: int, target: int) -> Symbol:
+    source, target = axis_of(source, x.rank), axis_of(target, x.rank)
+    order = [axis for axis in range(x.rank) if axis != source]
+    order.insert(target, source)
+    return x if source == target else e(ops.permute, x, dims=order)
 
 
 SUBGRAPHS = {"If": _if, "Loop": _loop, "Scan": _scan}

@@ -3,9 +3,10 @@
 An operand stays narrow where the schema of the op takes no float64 for it, as the scales of Resize.
 Constants are widened, and so are the element types among the attributes.
 
-Neither onnxruntime nor the evaluator is fast at convolutions in float64. Here a convolution is the
-sum over the taps of its kernel: the products of the kernels' matrices at a tap and the elements
-that the tap reads, a strided view. The adjoints are sums of products over the same views.
+Neither onnxruntime nor the evaluator is fast at convolutions in float64. Here a convolution is a
+product of matrices, the kernels and the elements that the taps of a kernel read (im2col: K.
+Chellapilla et al., High performance convolutional neural networks, 2006). Each tap reads a strided
+view. The adjoints are sums of products over the same views.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
@@ -14,22 +15,23 @@ that the tap reads, a strided view. The adjoints are sums of products over the s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphir import DType, ExecutionError
-from graphir.runtime.sources.onnx_.messages import (
+from graphir.runtime.sources.onnx_.model import domain_of, graphs_of, text_of
+from graphir.runtime.sources.onnx_.wire_format import (
     AttributeProto,
     GraphProto,
     NodeProto,
     Onnx,
     TensorProto,
 )
-from graphir.runtime.sources.onnx_.model import domain_of, graphs_of, text_of
 
 CONVOLUTIONS = {"Conv": False, "ConvTranspose": True}
 """The ops of convolutions, and whether they are transposed."""
@@ -79,6 +81,56 @@ def integer_product(node: NodeProto, operands: Sequence[Any]) -> Any:
         return (x @ w).astype(np.int64)
     values = {each.name: _value_of(each) for each in node.attribute}
     return Convolution(values, False)(x, w).astype(np.int64)
+
+
+def quantized_lstm(node: NodeProto, operands: Mapping[str, Any]) -> list[Any] | None:
+    """Return the results of onnxruntime's DynamicQuantizeLSTM in float64; None of other nodes.
+
+    The node quantizes its input, and at each step the state, to unsigned bytes of one scale, as
+    DynamicQuantizeLinear does. Raises ExecutionError for sequence lengths, peepholes, and
+    activations that are not the default ones.
+    """
+    if domain_of(node) != "com.microsoft" or node.op_type != "DynamicQuantizeLSTM":
+        return None
+    values = {each.name: _value_of(each) for each in node.attribute}
+    places: list[Any] = [operands.get(name) for name in node.input]  # None without a name
+    x, w, r, bias, lengths, first, first_cell, peepholes, *scales = places
+    settings = {name for name in values if "activation" in name or name == "clip"}
+    if settings or values.get("input_forget") or lengths is not None or peepholes is not None:
+        raise ExecutionError("has a form that is not computed in float64")
+    (w, r), size = _dequantized((w, r), scales), r.shape[1]
+    directions, (steps, batch) = len(w), x.shape[:2]
+    shape = directions, batch, size
+    zeros, results = np.zeros(shape), np.zeros((steps, *shape))
+    states = [np.array(zeros if each is None else each) for each in (first, first_cell)]
+    bias = np.zeros((directions, 2, 4 * size)) if bias is None else bias
+    entering = _in_bytes(x) @ w[:, None] + bias.reshape(directions, 1, 2, 1, -1).sum(2)
+    for d in range(directions):
+        is_backward = d == 1 or values.get("direction") == "reverse"
+        hidden, cell = (state[d] for state in states)
+        for step in range(steps)[:: -1 if is_backward else 1]:
+            gates = np.split(entering[d, step] + _in_bytes(hidden) @ r[d], 4, axis=-1)
+            enters, leaves, stays = 1 / (1 + np.exp(-np.stack(gates[:3])))
+            cell = stays * cell + enters * np.tanh(gates[3])
+            hidden = results[step, d] = leaves * np.tanh(cell)
+        states[0][d], states[1][d] = hidden, cell
+    outputs = zip(node.output, (results, *states), strict=False)
+    return [array for name, array in outputs if name]
+
+
+def _dequantized(factors: Iterable[Any], scales: Sequence[Any]) -> list[Any]:
+    """Return factors of bytes as numbers, by the scale and zero point of each direction."""
+    wide = [each.reshape(len(each), 1, -1) for each in scales]
+    pairs = zip(factors, wide[::2], wide[1::2], strict=True)
+    return [(factor - zero) * scale for factor, scale, zero in pairs]
+
+
+def _in_bytes(x: Any) -> Any:
+    """Return what DynamicQuantizeLinear and DequantizeLinear make of an array."""
+    low, high = x.min(initial=0.0), x.max(initial=0.0)
+    scale = (high - low) / 255 or 1.0
+    zero = np.rint(-low / scale)
+    return (np.clip(np.rint(x / scale) + zero, 0, 255) - zero) * scale
 
 
 def _value_of(attribute: AttributeProto) -> Any:
@@ -217,6 +269,9 @@ class WideNode:
 
 Floats: TypeAlias = NDArray[np.float64]
 
+BLOCK = 1 << 22
+"""The bytes of what taps read that a product takes at once."""
+
 
 class Convolution:
     """The node Conv, or ConvTranspose, with the attributes of its node.
@@ -227,16 +282,17 @@ class Convolution:
 
     def __init__(self, attributes: Mapping[str, Any], is_transposed: bool) -> None:
         self._attributes, self._is_transposed = attributes, is_transposed
+        self.groups = int(attributes.get("group", 1))
 
     def __call__(self, x: Floats, w: Floats, b: Floats | None = None) -> Floats:
         """Return the result."""
-        taps = self._taps(x, w)
+        taps = _Taps(self._sizes(x, w), self.groups)
         y = taps.backward(x, w) if self._is_transposed else taps.forward(x, w)
         return y if b is None else y + b.reshape(-1, *(1,) * (x.ndim - 2))
 
     def adjoints(self, x: Floats, w: Floats, b: Floats | None, adjoint: Floats) -> list[Floats]:
         """Return the adjoints of the operands, from that of the result."""
-        taps = self._taps(x, w)
+        taps = _Taps(self._sizes(x, w), self.groups)
         if self._is_transposed:
             of_x, of_w = taps.forward(adjoint, w), taps.of_kernels(adjoint, x, w.shape)
         else:
@@ -244,22 +300,20 @@ class Convolution:
         of_b = [] if b is None else [adjoint.sum(axis=(0, *range(2, x.ndim)))]
         return [of_x, of_w, *of_b]
 
-    def _taps(self, x: Floats, w: Floats) -> _Taps:
-        """Return the taps of the kernels, whose long side is the operand, or the result."""
-        axes, groups = x.ndim - 2, int(self._attributes.get("group", 1))
-        strides = self._attributes.get("strides", (1,) * axes)
-        dilations = self._attributes.get("dilations", (1,) * axes)
-        spans = [d * (k - 1) + 1 for d, k in zip(dilations, w.shape[2:], strict=True)]
+    def _sizes(self, x: Floats, w: Floats) -> _Sizes:
+        """Return the sizes of the convolution whose operand, or whose result, is the long side."""
+        kernel, axes = w.shape[2:], x.ndim - 2
+        strides = tuple(self._attributes.get("strides", (1,) * axes))
+        dilations = tuple(self._attributes.get("dilations", (1,) * axes))
+        spans = [d * (k - 1) + 1 for d, k in zip(dilations, kernel, strict=True)]
         if self._is_transposed:
-            sizes, pads = self._transposed_sizes(x, strides, spans)
-            shape = (x.shape[0], w.shape[1] * groups, *sizes)
-            return _Taps(shape, x.shape[2:], w.shape[2:], strides, dilations, pads, groups)
+            return self._transposed_sizes(x, w, strides, dilations, spans)
         pads = self._pads(x.shape[2:], strides, spans)
-        short = [
+        short = tuple(
             (n + low + high - span) // s + 1
             for n, (low, high), span, s in zip(x.shape[2:], pads, spans, strides, strict=True)
-        ]
-        return _Taps(x.shape, short, w.shape[2:], strides, dilations, pads, groups)
+        )
+        return _Sizes(x.shape, short, kernel, strides, dilations, pads)
 
     def _pads(
         self, sizes: Sequence[int], strides: Sequence[int], spans: Sequence[int]
@@ -277,80 +331,133 @@ class Convolution:
         return pads
 
     def _transposed_sizes(
-        self, x: Floats, strides: Sequence[int], spans: Sequence[int]
-    ) -> tuple[list[int], list[tuple[int, int]]]:
-        """Return the sizes of the result of a transposed convolution, and its pads."""
+        self,
+        x: Floats,
+        w: Floats,
+        strides: tuple[int, ...],
+        dilations: tuple[int, ...],
+        spans: Sequence[int],
+    ) -> _Sizes:
+        axes = x.ndim - 2
         if self._attributes.get("auto_pad", "NOTSET") != "NOTSET" or (
             "output_shape" in self._attributes
         ):
             raise ExecutionError("a transposed convolution of a stated size has no wide form")
-        more = self._attributes.get("output_padding", (0,) * len(spans))
-        pads = self._pads(x.shape[2:], strides, spans)
-        sizes = [
+        flat = tuple(self._attributes.get("pads", (0,) * 2 * axes))
+        more = tuple(self._attributes.get("output_padding", (0,) * axes))
+        pads = [*zip(flat[:axes], flat[axes:], strict=True)]
+        long = tuple(
             s * (n - 1) + extra + span - low - high
             for n, s, extra, span, (low, high) in zip(
                 x.shape[2:], strides, more, spans, pads, strict=True
             )
-        ]
-        return sizes, pads
+        )
+        shape = (x.shape[0], w.shape[1] * self.groups, *long)
+        return _Sizes(shape, x.shape[2:], w.shape[2:], strides, dilations, pads)
 
 
-class _Taps:
-    """The sums over the taps of a convolution from its long side to its short one, and back.
-
-    `shape` is that of the long side, and `short` has the sizes of the other.
-    """
+class _Sizes:
+    """The sizes of a convolution: `shape` is that of the long side, `short` has the other's."""
 
     def __init__(
         self,
-        shape: Sequence[int],
-        short: Sequence[int],
-        kernel: Sequence[int],
-        strides: Sequence[int],
-        dilations: Sequence[int],
+        shape: tuple[int, ...],
+        short: tuple[int, ...],
+        kernel: tuple[int, ...],
+        strides: tuple[int, ...],
+        dilations: tuple[int, ...],
         pads: Sequence[tuple[int, int]],
-        groups: int,
     ) -> None:
-        self.short, self.groups = short, groups
-        sizes = [n + low + high for n, (low, high) in zip(shape[2:], pads, strict=True)]
-        pairs = zip(shape[2:], pads, strict=True)
-        self._inside: Any = (..., *(slice(low, low + n) for n, (low, _) in pairs))
-        self._views: dict[tuple[int, ...], Any] = {}  # what each tap reads of the padded long side
-        for tap in product(*map(range, kernel)):
-            starts = [d * k for d, k in zip(dilations, tap, strict=True)]
-            ends = [at + s * (m - 1) + 1 for at, s, m in zip(starts, strides, short, strict=True)]
-            self._views[tap] = (..., *map(slice, starts, ends, strides))
-            sizes = [*map(max, sizes, ends)]
-        self._padded_shape = *shape[:2], *sizes
+        self.shape, self.short, self.kernel = shape, short, kernel
+        self.strides, self.dilations, self.pads = strides, dilations, pads
+
+    @property
+    def taps_count(self) -> int:
+        """The number of taps of a kernel."""
+        return prod(self.kernel)
+
+    def padded(self) -> tuple[int, ...]:
+        """Return the shape of the long side with its padding, and what the taps read beyond it."""
+        sizes = [n + low + high for n, (low, high) in zip(self.shape[2:], self.pads, strict=True)]
+        last = [
+            d * (k - 1) + s * (m - 1) + 1
+            for d, k, s, m in zip(
+                self.dilations, self.kernel, self.strides, self.short, strict=True
+            )
+        ]
+        return (*self.shape[:2], *map(max, sizes, last))
+
+    def inside(self) -> tuple[slice, ...]:
+        """Return the place of the long side in its padding."""
+        pairs = zip(self.shape[2:], self.pads, strict=True)
+        return (..., *(slice(low, low + n) for n, (low, _) in pairs))  # pyright: ignore
+
+    def taps(self) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
+        """Yield the place of each tap in the kernel, and the elements that it reads."""
+        for tap in product(*map(range, self.kernel)):
+            starts = [d * k for d, k in zip(self.dilations, tap, strict=True)]
+            ends = zip(starts, self.strides, self.short, strict=True)
+            yield tap, (..., *(slice(at, at + s * (m - 1) + 1, s) for at, s, m in ends))
+
+
+class _Taps:
+    """The sums over the taps of a convolution from its long side to its short one, and back."""
+
+    def __init__(self, sizes: _Sizes, groups: int) -> None:
+        self.sizes, self.groups = sizes, groups
 
     def forward(self, x: Floats, w: Floats) -> Floats:
         """Return the short side from the long one."""
-        long, result = self._padded(x), np.zeros((len(x), w.shape[0], *self.short))
-        sums = self._grouped(result)
-        multiply = np.multiply if w.shape[1] == 1 else np.matmul  # of one channel, which is faster
-        for tap, view in self._views.items():
-            sums += multiply(self._matrix(w, tap), self._grouped(long[view]))
-        return result
+        long, count = self._padded(x), len(x)
+        out = np.empty((count, w.shape[0], *self.sizes.short))
+        rows, channels = self.sizes.short[0], w.shape[1] * prod(self.sizes.kernel)
+        bytes_of_row = 8 * count * self.groups * channels * prod(self.sizes.short[1:])
+        step = max(1, min(rows, BLOCK // max(bytes_of_row, 1)))
+        matrix = w.reshape(self.groups, w.shape[0] // self.groups, channels)
+        for start in range(0, rows, step):
+            columns = self._columns(long, slice(start, min(start + step, rows)), w.shape[1])
+            shape = (count, w.shape[0], -1, *self.sizes.short[1:])
+            if channels == self.sizes.taps_count:  # one channel a group: no product of matrices
+                part = np.einsum("gok,ngkp->ngop", matrix, columns)
+            else:
+                part = matrix @ columns
+            out[:, :, start : start + step] = part.reshape(shape)
+        return out
+
+    def _columns(self, long: Floats, rows: slice, channels: int) -> Floats:
+        """Return what the taps read for some rows, as [batch, group, channel and tap, place]."""
+        count, short = len(long), (rows.stop - rows.start, *self.sizes.short[1:])
+        columns = np.empty((count, self.groups, channels, self.sizes.taps_count, *short))
+        stride = self.sizes.strides[0]
+        for i, (_, view) in enumerate(self.sizes.taps()):
+            first = view[1].start
+            ends = first + stride * rows.start, first + stride * (rows.stop - 1) + 1
+            part = long[(..., slice(*ends, stride), *view[2:])]
+            columns[:, :, :, i] = part.reshape(count, self.groups, channels, *short)
+        return columns.reshape(count, self.groups, channels * self.sizes.taps_count, -1)
 
     def backward(self, y: Floats, w: Floats) -> Floats:
         """Return the adjoint of the long side, or the result of a transposed convolution."""
-        long, part = np.zeros(self._padded_shape), self._grouped(y)
-        for tap, view in self._views.items():
+        long, part = np.zeros(self.sizes.padded()), self._grouped(y)
+        for tap, view in self.sizes.taps():
             target = long[view]
             target += (np.swapaxes(self._matrix(w, tap), -1, -2) @ part).reshape(target.shape)
-        return np.ascontiguousarray(long[self._inside])
+        return np.ascontiguousarray(long[self.sizes.inside()])
 
     def of_kernels(self, x: Floats, y: Floats, shape: tuple[int, ...]) -> Floats:
         """Return the adjoint of the kernels, from the long side and the adjoint of the short."""
         long, result, part = self._padded(x), np.zeros(shape), self._grouped(y)
-        for tap, view in self._views.items():
+        for tap, view in self.sizes.taps():
             products = (part @ np.swapaxes(self._grouped(long[view]), -1, -2)).sum(axis=0)
             result[(..., *tap)] = products.reshape(shape[:2])
         return result
 
     def _padded(self, x: Floats) -> Floats:
-        long = np.zeros(self._padded_shape)
-        long[self._inside] = x
+        shape = self.sizes.padded()
+        if shape == x.shape:
+            return x
+        long = np.zeros(shape)
+        long[self.sizes.inside()] = x
         return long
 
     def _grouped(self, x: Floats) -> Floats:

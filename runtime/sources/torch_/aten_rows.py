@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,7 +23,6 @@ from graphir.runtime.sources.op_rows import (
     OpRows,
     RowCall,
     SymbolOrNone,
-    known_shape,
     product_layout,
 )
 from graphir.runtime.sources.torch_.decompositions import name_of
@@ -213,6 +212,11 @@ def _has_onednn(torch: Torch, dtype: Torch) -> bool:
     if dtype not in kinds or not torch.backends.mkldnn.is_available():
         return torch.backends.mkldnn.is_available()
     return getattr(torch.ops.mkldnn, f"_is_mkldnn_{kinds[dtype]}_supported")()
+
+
+def sizes(x: Symbol) -> tuple[int, ...]:
+    """Return a shape; the dims of a recording are known sizes."""
+    return cast("tuple[int, ...]", x.shape)
 
 
 # -- elementwise
@@ -563,14 +567,14 @@ def _slice(
     e: AtenCall, x: Symbol, dim: int = 0, start: Operand = None, end: Operand = None, step: int = 1
 ) -> Emitted:
     axis: int = dim % x.rank
-    first, last, _ = _limits(known_shape(x)[axis], start, end)
+    first, last, _ = _limits(sizes(x)[axis], start, end)
     return e.cut(x, axis, first, max(first, last), step)
 
 
 @row("select")
 def _select(e: AtenCall, x: Symbol, dim: int, index: int) -> Emitted:
     axis: int = dim % x.rank
-    place = index % known_shape(x)[axis]
+    place = index % sizes(x)[axis]
     return e.shaped(e.cut(x, axis, place, place + 1), e.type.shape)
 
 
@@ -582,8 +586,8 @@ def _slice_scatter(
     step: Any
     end, step = (*args, *(None, 1)[len(args) :])
     axis: int = dim % x.rank
-    first, last, by = [0] * x.rank, [*known_shape(x)], [1] * x.rank
-    first[axis], last[axis], by[axis] = _limits(known_shape(x)[axis], start, end, step)
+    first, last, by = [0] * x.rank, [*sizes(x)], [1] * x.rank
+    first[axis], last[axis], by[axis] = _limits(sizes(x)[axis], start, end, step)
     return e(ops.slice_update, x, e.cast(y, x.dtype), start=first, stop=last, step=by)
 
 
@@ -604,7 +608,7 @@ def _flip(e: AtenCall, x: Symbol, dims: Sequence[int]) -> Emitted:
 @row("roll")
 def _roll(e: AtenCall, x: Symbol, shifts: Sequence[int], dims: Sequence[int] = ()) -> Emitted:
     if not dims:
-        flat = e.shaped(x, (int(np.prod(known_shape(x))),))
+        flat = e.shaped(x, (int(np.prod(sizes(x))),))
         return e.shaped(e(ops.roll, flat, shift=shifts[0], axis=0), x.shape)
     for shift, dim in zip(shifts, dims, strict=True):
         x = e(ops.roll, x, shift=shift, axis=dim)

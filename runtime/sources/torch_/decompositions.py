@@ -1,7 +1,7 @@
 """Ops and functions of PyTorch that others replace: decompositions, and functions that read values.
 
 Decompositions compute ops of ATen by ops of ATen: PyTorch's own, and some that it lacks. Sources of
-the latter: aten/src/ATen/native of PyTorch 2.13: FlashAttentionKernel.cpp,
+the latter: aten/src/ATen/native of PyTorch 2.13: FlashAttentionKernel.cpp, GridSamplerKernel.cpp,
 FakeQuantPerTensorAffine.cpp, AmpGradScalerKernels.cpp. A replacement computes a function of PyTorch
 that reads values in Python by ops that a graph can hold.
 """
@@ -144,6 +144,50 @@ def _fake_quantize(
     return (steps.clamp(low, high) - zero_point) * scale, within
 
 
+def _grid_sampler(
+    torch: Torch, x: Tensor, grid: Tensor, mode: int, padding: int, corners: bool
+) -> Any:
+    """Samples of images: bilinear (mode 0), nearest (1) or, as PyTorch decomposes them, bicubic.
+
+    PyTorch's decomposition multiplies elements that are not around a place by 0, which is NaN for
+    some. Padding by the border or by reflection takes NaN for the first place.
+    """
+    if mode == 2:
+        sample = torch._decomp.decomposition_table[torch.ops.aten.grid_sampler_2d.default]
+        return sample(x, grid, mode, padding, corners)
+    batch, channels, height, width = x.shape
+    sizes = torch.tensor([width, height], dtype=grid.dtype)
+    places = (grid + 1) / 2 * (sizes - 1) if corners else ((grid + 1) * sizes - 1) / 2
+    if padding == 2:
+        low, span = (0.0, sizes - 1) if corners else (-0.5, sizes)
+        distance = (places - low).abs()
+        rest, is_even = torch.fmod(distance, span), (distance / span).floor() % 2 == 0
+        places = torch.where(is_even, rest, span - rest) + low
+    if padding:
+        places = torch.minimum(torch.where(places.isnan(), 0.0, places).clamp(min=0), sizes - 1)
+    framed = torch.nn.functional.pad(x, (1, 1, 1, 1)).reshape(batch, channels, -1)
+
+    def read(corner: Any) -> Any:
+        is_inside = ((corner >= 0) & (corner < sizes)).all(-1)
+        column, line = corner.unbind(-1)
+        index = torch.where(is_inside, (line + 1) * (width + 2) + column + 1, 0.0).long()
+        index = index.reshape(batch, 1, -1).expand(batch, channels, -1)
+        return framed.gather(2, index).reshape(batch, channels, *grid.shape[1:3])
+
+    if mode:
+        return read(places.round())
+    first = places.floor()
+    spans, rests = (first + 1 - places).unbind(-1), (places - first).unbind(-1)
+    result: Tensor = None
+    for down in (0, 1):
+        for right in (0, 1):
+            weight = (rests if right else spans)[0] * (rests if down else spans)[1]
+            corner = first + torch.tensor([right, down], dtype=grid.dtype)
+            term = read(corner) * weight.unsqueeze(1)
+            result = term if result is None else result + term
+    return result
+
+
 def _unscale(torch: Torch, grads: Sequence[Any], found_inf: Tensor, inv_scale: Tensor) -> Any:
     """Gradients divided by the scale of a GradScaler, and 1 if one of them is not finite."""
     finite = [torch.isfinite(x).all() for x in grads]
@@ -154,6 +198,7 @@ def _unscale(torch: Torch, grads: Sequence[Any], found_inf: Tensor, inv_scale: T
 _OWN: dict[str, Callable[..., Any]] = {
     "_scaled_dot_product_flash_attention_for_cpu": _attention,
     "_scaled_dot_product_flash_attention_for_cpu_backward": _attention_backward,
+    "grid_sampler_2d": _grid_sampler,
     "_amp_foreach_non_finite_check_and_unscale": _unscale,
     "fake_quantize_per_tensor_affine_cachemask": _fake_quantize,
 }
@@ -172,8 +217,12 @@ class Replacements:
         """Return a function without arguments to run instead; None to run PyTorch's."""
         if name == "__deepcopy__" and type(args[0]) is self._torch.Tensor:
             return lambda: self._copy(*args)
+        if name in ("clamp", "clip"):
+            return self._clamp_of(args, kwargs)
         if name == "bilinear" and self._torch.is_autocast_enabled("cpu"):
             return lambda: self._bilinear(*args)
+        if name in _MULTIPLES:
+            return self._multiple_of(name, args, kwargs)
         if kwargs or len(args) < 2:
             return None
         if name in ("__getitem__", "__setitem__") and self._place(args[0], args[1]) is not None:
@@ -187,10 +236,59 @@ class Replacements:
             return lambda: x[(*before, start + places)]
         return None
 
+    def _multiple_of(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Return a sum with a multiple by a tensor, of which PyTorch makes a number."""
+        torch = self._torch
+        number: Any = kwargs.get("alpha")
+        if not self._is_number(number) or not isinstance(args[0], torch.Tensor):
+            return None
+        x, y = args if len(args) == 2 else (args[0], kwargs["other"])
+
+        def run() -> Any:
+            to = torch.result_type(x, y)
+            category = torch.result_type(number, False)
+            plain = 1.0 if category.is_floating_point else category.is_complex * 1j or 1
+            empty = torch.empty(0, dtype=to)
+            torch.add(empty, empty, alpha=True if category is torch.bool else plain)  # may refuse
+            wide = [z.to(to) if isinstance(z, torch.Tensor) else z for z in (x, y)]
+            first, second = reversed(wide) if name == "rsub" else wide
+            factor = number.to(to) if name.startswith("add") else -number.to(to)
+            if to.is_floating_point and isinstance(second, torch.Tensor):
+                result = torch.addcmul(torch.as_tensor(first).to(to), second, factor)
+            else:
+                result = first + second * factor
+            return x.copy_(result) if name.endswith("_") else result
+
+        return run
+
     def _is_number(self, value: Tensor) -> bool:
         """Whether a value is a tensor without axes that depends on inputs, taken for a number."""
         is_tensor = isinstance(value, self._torch.Tensor)
         return is_tensor and not value.dim() and self._is_variable(value)
+
+    def _clamp_of(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Return a clamp between a number and a tensor, of which PyTorch makes a number, too.
+
+        As numbers, the bounds count by their categories.
+        """
+        torch, by_name = (
+            self._torch,
+            {**dict(zip(("x", "min", "max"), args, strict=False)), **kwargs},
+        )
+        if by_name.keys() != {"x", "min", "max"}:
+            return None
+        x, *bounds = (by_name[name] for name in ("x", "min", "max"))
+        tensors = [bound for bound in bounds if isinstance(bound, torch.Tensor)]
+        is_mixed = len(tensors) == 1 and all(bound is not None for bound in bounds)
+        if not is_mixed or not self._is_variable(tensors[0]):
+            return None
+        if tensors[0].dim() or any(bound.dtype.is_complex for bound in tensors):
+            return None
+        is_float = (
+            any(isinstance(bound, float) for bound in bounds) or tensors[0].dtype.is_floating_point
+        )
+        to = torch.result_type(x, 1.0 if is_float else 1)
+        return lambda: torch.clamp(x.to(to), *(torch.as_tensor(bound).to(to) for bound in bounds))
 
     def _bilinear(self, x: Tensor, y: Tensor, weight: Tensor, bias: Tensor = None) -> Any:
         """A bilinear form under autocast: its op's own products are not seen by a dispatch mode."""
@@ -214,6 +312,13 @@ class Replacements:
     def _is_mask(self, value: Tensor) -> bool:
         return getattr(value, "dtype", None) in (self._torch.bool, self._torch.uint8)
 
+    def _is_limit(self, value: Tensor) -> bool:
+        """Whether a value is a slice between limits of which one depends on inputs."""
+        if not isinstance(value, slice):
+            return False
+        limits = cast("slice[Any, Any, Any]", value)
+        return self._is_index(limits.start) or self._is_index(limits.stop)
+
     def _place(self, x: Tensor, index: Any) -> tuple[int, int] | None:
         """Return the place among the indices, and the axis, of the first one to be replaced."""
         indices = _indices(index)
@@ -222,7 +327,7 @@ class Replacements:
         for place, each in enumerate(indices):
             if each is Ellipsis:
                 axis += x.dim() - sum(widths)
-            elif self._is_number(each):
+            elif self._is_number(each) or self._is_limit(each):
                 return place, axis
             axis += widths[place]
         return None
@@ -256,7 +361,8 @@ class Replacements:
     def _step(self, x: Tensor, index: Any) -> tuple[Any, Any, tuple[Any, ...]] | None:
         """Return a view of x, a cut of it or None, and the indices that remain.
 
-        An integer cuts x to one place along an axis, and a mask without axes masks a new axis.
+        An integer cuts x to one place along an axis, limits cut it by a mask, and a mask without
+        axes masks a new axis.
         """
         where = self._place(x, index)
         if where is None:
@@ -265,9 +371,30 @@ class Replacements:
         indices = _indices(index)
         before, first, after = indices[:place], indices[place], indices[place + 1 :]
         whole = (slice(None),) * axis
+        if isinstance(first, slice):
+            limits = cast("slice[Any, Any, Any]", first)
+            return x, (*whole, self._within(x.shape[axis], limits)), (*before, slice(None), *after)
         if self._is_mask(first):
             return x.unsqueeze(axis), None, (*before, first.reshape(1).bool(), *after)
         return x, (*whole, first.long().reshape(1)), (*before, 0, *after)
+
+    def _within(self, size: int, limits: slice[Any, Any, Any]) -> Any:
+        """Return the mask of a slice along an axis."""
+        places = self._torch.arange(size)
+
+        def limit(value: Tensor, default: int) -> Any:
+            if value is None:
+                return default
+            tensor = self._torch.as_tensor(value).long()
+            return self._torch.where(tensor < 0, tensor + size, tensor).clamp(0, size)
+
+        start, stop = limit(limits.start, 0), limit(limits.stop, size)
+        mask = (places >= start) & (places < stop)
+        return mask if limits.step in (None, 1) else mask & ((places - start) % limits.step == 0)
+
+
+_MULTIPLES = frozenset(("add", "sub", "subtract", "rsub", "add_", "sub_", "subtract_"))
+"""The functions that take a factor `alpha`."""
 
 
 def _indices(index: Any) -> tuple[Any, ...]:

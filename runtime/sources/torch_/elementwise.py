@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from graphir import DType, Op, Symbol, ops
-from graphir.runtime.sources.op_rows import Emitted, known_shape
-from graphir.runtime.sources.torch_.aten_rows import ROWS, AtenCall, Operand, row
+from graphir.runtime.sources.op_rows import Emitted
+from graphir.runtime.sources.torch_.aten_rows import ROWS, AtenCall, Operand, row, sizes
 
 
 def _is_scalar(x: Any) -> bool:
@@ -277,7 +277,7 @@ def _reduction_of(e: AtenCall, losses: Symbol, reduction: int) -> Symbol:
     """Return losses, their mean or their sum, by the number of a reduction."""
     if not reduction:
         return losses
-    flat = e.shaped(losses, (int(np.prod(known_shape(losses))),))
+    flat = e.shaped(losses, (int(np.prod(sizes(losses))),))
     return e(ops.mean if reduction == 1 else ops.sum, flat, axis=(0,))
 
 
@@ -285,6 +285,42 @@ def _reduction_of(e: AtenCall, losses: Symbol, reduction: int) -> Symbol:
 def _mse_loss(e: AtenCall, x: Symbol, y: Operand, reduction: int = 1) -> Emitted:
     span = e(ops.subtract, e.operand(x), e.operand(y))
     return _reduction_of(e, e(ops.multiply, span, span), reduction)
+
+
+def _near_and_far(
+    steps: DType, e: AtenCall, x: Operand, y: Operand, reduction: int, bound: Operand
+) -> Emitted:
+    """The losses that are squares below a bound: one dtype of halves rounds their steps."""
+    x, y = e.operand(x), e.operand(y)
+    has_steps = e.type.dtype is steps
+    if e.is_half and not has_steps:
+        x, y = e.inside(x, DType.float32), e.inside(y, DType.float32)
+    bound = e.half_number(bound) if has_steps else bound
+    far = e(ops.abs, e(ops.subtract, x, y))
+    half = e(ops.multiply, bound, 0.5) if isinstance(bound, Symbol) else bound * 0.5
+    square = e(ops.multiply, e(ops.multiply, far, 0.5), far)
+    rest = e(ops.subtract, far, e.half_number(half) if has_steps else half)
+    if e.name == "huber_loss":
+        rest = e(ops.multiply, rest, bound)
+    else:
+        square = e(ops.divide, square, bound)
+    losses = e(ops.where, e(ops.less, far, bound), square, rest)
+    losses = e.narrow(losses) if e.is_half else losses
+    return _reduction_of(e, losses, reduction)
+
+
+@row("huber_loss")
+def _huber_loss(
+    e: AtenCall, x: Symbol, y: Operand, reduction: int = 1, delta: float = 1.0
+) -> Emitted:
+    return _near_and_far(DType.bfloat16, e, x, y, reduction, delta)
+
+
+@row("smooth_l1_loss")
+def _smooth_l1_loss(
+    e: AtenCall, x: Symbol, y: Operand, reduction: int = 1, beta: float = 1.0
+) -> Emitted:
+    return _near_and_far(DType.float16, e, x, y, reduction, beta) if beta else None
 
 
 def _by_float64(e: AtenCall, op: Op, x: Symbol) -> Symbol:
@@ -348,6 +384,19 @@ def _gelu(e: AtenCall, x: Symbol, approximate: str = "none") -> Emitted:
         return e.narrow(e(ops.multiply, half, e(ops.add, steep, 1)))
     steep = e.by_place(lambda: _approximate_erf(e, scaled), lambda: _by_float64(e, ops.erf, scaled))
     return e.narrow(e(ops.multiply, half, e(ops.add, steep, 1)))
+
+
+@row("logaddexp2")
+def _logaddexp2(e: AtenCall, x: Symbol, y: Operand) -> Emitted:
+    """The base-2 logarithm of the sum of powers; of halves, rounded once."""
+    if not e.is_half:
+        return None
+    x, y = (e.wide(z) for z in (x, y))
+    greater = e(ops.maximum, x, y)
+    power = e(ops.pow, 2.0, e(ops.negative, e(ops.abs, e(ops.subtract, x, y))))
+    result = e(ops.add, greater, e(ops.divide, e(ops.log1p, power), float(np.log(2))))
+    same = e(ops.logical_and, e(ops.is_inf, x), e(ops.equal, x, y))
+    return e.narrow(e(ops.where, same, x, result))
 
 
 @row("logit")

@@ -70,8 +70,7 @@ class OpSymbols:
         draws = is_random(self._torch, op, run.real)
         if not has_tensors and any(_is_of_tensors(x) for x in op._schema.arguments):
             return [self.constant(result) for result in results]  # vmap gives numbers for tensors
-        ways = self._by_row, self._by_decomposition, self._as_view
-        for way in () if draws or _is_call(run) else ways:
+        for way in () if draws else (self._by_row, self._by_decomposition, self._as_view):
             with trial(self._graph, partial(self._note_fault, way == self._by_row, op)) as attempt:
                 symbols = way(run)
                 if symbols is not None:  # a row may leave out the last results
@@ -195,20 +194,6 @@ def is_random(torch: Torch, op: AtenOp, real: Arguments) -> bool:
     has_generator = any(argument.name == "generator" for argument in op._schema.arguments)
     tagged = torch.Tag.nondeterministic_seeded in op.tags
     return (has_generator or tagged) and not _keeps_all(op, *real)
-
-
-def _is_call(run: AtenRun) -> bool:
-    """Whether an op is a call, since no decomposition has the bits of its kernel of halves.
-
-    That of grid_sampler_2d multiplies elements that are not around a place by 0, which is NaN for
-    some, in all dtypes.
-    """
-    name = name_of(run.op)
-    is_half = run.results[0].element_size() == 2
-    return name == "grid_sampler_2d" or (name in _CALLS_OF_HALVES and is_half)
-
-
-_CALLS_OF_HALVES = frozenset(("huber_loss", "logaddexp2", "smooth_l1_loss"))
 
 
 def _keeps_all(op: AtenOp, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:

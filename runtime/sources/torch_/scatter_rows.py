@@ -1,7 +1,8 @@
 """Rows of reads and writes at places: indexing, gathers, scatters.
 
-Sums add one update after another, in the order of PyTorch's kernels on the CPU. Other reductions
-are calls.
+Sums add one update after another, in the order of PyTorch's kernels on the CPU. For products and
+extremes the updates are compared with all places, so that memory is their number times that of
+places; beyond MOST of these an op is a call.
 """
 
 from __future__ import annotations
@@ -13,8 +14,17 @@ from typing import Any
 import numpy as np
 
 from graphir import DType, Symbol, ops
-from graphir.runtime.sources.op_rows import Attribute, Emitted, flat_scatter, known_shape
-from graphir.runtime.sources.torch_.aten_rows import AtenCall, Operand, row
+from graphir.runtime.sources.op_rows import Attribute, Emitted, flat_scatter
+from graphir.runtime.sources.torch_.aten_rows import AtenCall, Operand, row, sizes
+
+MOST = 1 << 24
+"""The most comparisons of an update with a place, times the elements of each."""
+
+_REDUCTIONS = {
+    "prod": (ops.prod, ops.multiply, 1),
+    "amax": (ops.max, ops.maximum, float("-inf")),
+    "amin": (ops.min, ops.minimum, float("inf")),
+}
 
 
 @row("_pack_padded_sequence")
@@ -24,9 +34,9 @@ def _pack(e: AtenCall, x: Symbol, lengths: Operand, batch_first: bool) -> Emitte
     The lengths depend on no input (see the recorder).
     """
     counts = e.results[1].tolist()
-    sequence, step = (known_shape(x)[1], 1) if batch_first else (1, known_shape(x)[1])
+    sequence, step = (sizes(x)[1], 1) if batch_first else (1, sizes(x)[1])
     places = [i * sequence + t * step for t, count in enumerate(counts) for i in range(count)]
-    flat = e.shaped(x, (known_shape(x)[0] * known_shape(x)[1], *known_shape(x)[2:]))
+    flat = e.shaped(x, (sizes(x)[0] * sizes(x)[1], *sizes(x)[2:]))
     batch_sizes = e.places(counts)
     return [e(ops.gather, flat, e.places(places), axis=0), batch_sizes]
 
@@ -38,14 +48,14 @@ def _gather(e: AtenCall, x: Symbol, dim: int, index: Symbol, **_: Attribute) -> 
 
 def _like(e: AtenCall, x: Symbol, index: Symbol, dim: int) -> Symbol:
     """Return x cut to the sizes of an index, but along an axis."""
-    for axis, size in enumerate(known_shape(index)):
+    for axis, size in enumerate(sizes(index)):
         x = x if axis == dim % x.rank else e.cut(x, axis, 0, size)
     return x
 
 
 def _cut_like(e: AtenCall, x: Symbol, index: Symbol) -> Symbol:
     """Return x cut to the sizes of an index."""
-    for axis, size in enumerate(known_shape(index)):
+    for axis, size in enumerate(sizes(index)):
         x = e.cut(x, axis, 0, size)
     return x
 
@@ -77,11 +87,11 @@ def _indexed_axis(
         return x, axes[0], e.cast(tensors[0], DType.int64)
     places: Any = None
     for axis, index in zip(axes, tensors, strict=True):
-        index, size = e.cast(index, DType.int64), known_shape(x)[axis]
+        index, size = e.cast(index, DType.int64), sizes(x)[axis]
         index = e(ops.where, e(ops.less, index, 0), e(ops.add, index, size), index)
         places = index if places is None else e(ops.add, e(ops.multiply, places, size), index)
-    whole = int(np.prod([known_shape(x)[axis] for axis in axes]))
-    shape = (*known_shape(x)[: axes[0]], whole, *known_shape(x)[axes[-1] + 1 :])
+    whole = int(np.prod([sizes(x)[axis] for axis in axes]))
+    shape = (*sizes(x)[: axes[0]], whole, *sizes(x)[axes[-1] + 1 :])
     return e.shaped(x, shape), axes[0], places
 
 
@@ -94,6 +104,28 @@ def _index_get(e: AtenCall, x: Symbol, indices: Operand) -> Emitted:
 # -- writes that combine with what is there
 
 
+def _reduced(
+    e: AtenCall, x: Symbol, axis: int, index: Symbol, updates: Symbol, way: str, own: bool
+) -> Symbol | None:
+    """Return x with the updates that name each place along an axis reduced, with x if `own`."""
+    reduction, combine, start = _REDUCTIONS[way]
+    size, shape = sizes(x)[axis], (*sizes(updates)[:axis], *sizes(updates)[axis + 1 :])
+    if shape != (*sizes(x)[:axis], *sizes(x)[axis + 1 :]) or prod(sizes(updates)) * size > MOST:
+        return None
+    if x.dtype.is_integer:
+        limits = np.iinfo(x.dtype.storage)
+        start = {"amax": limits.min, "amin": limits.max}.get(way, start)
+    places = e.shaped(e.places(np.arange(size)), (size, *[1] * (x.rank - axis)))
+    mask = e(ops.equal, e(ops.unsqueeze, index, axis=axis), places)
+    fill = e.graph.constant_of((x.dtype, np.asarray(start, x.dtype.storage)))
+    values = e(ops.where, mask, e(ops.unsqueeze, updates, axis=axis), fill)
+    dtype = {"dtype": x.dtype} if x.dtype.is_integer and way == "prod" else {}
+    result = e(reduction, values, axis=(axis + 1,), **dtype)
+    if own:
+        return e(combine, x, result)
+    return e(ops.where, e(ops.any, mask, axis=(axis + 1,)), result, x)
+
+
 def _added(
     e: AtenCall, x: Symbol, updates: Symbol, places: Symbol, axis: int | None, once: bool
 ) -> Symbol:
@@ -102,6 +134,23 @@ def _added(
         wide = e(ops.index_add, e.wide(x), e.wide(updates), places, axis=axis)
         return e.narrow(wide)
     return e(ops.index_add, x, updates, places, axis=axis)
+
+
+def _sums(
+    e: AtenCall, x: Symbol, axis: int, index: Symbol, updates: Symbol, way: str, own: bool
+) -> Symbol | None:
+    """Return x with the sums, or means, of the updates that name each place along an axis."""
+    if way == "mean" and not x.dtype.is_float:
+        return None
+    x, updates, places, order = flat_scatter(e, x, updates, index, axis)
+    zero = e.graph.full(0, (), x.dtype)
+    start = x if own else e(ops.index_update, x, zero, places, axis=None)
+    result = _added(e, start, updates, places, None, True)
+    if way == "mean":
+        start, ones = e.graph.full(int(own), x.shape, x.dtype), e.graph.full(1, (), x.dtype)
+        count = _added(e, start, ones, places, None, True)
+        result = e(ops.divide, result, count if own else e(ops.maximum, count, 1))
+    return e(ops.permute, result, dims=order)
 
 
 @row("scatter_add")
@@ -119,14 +168,12 @@ def _scatter_reduce(
     way: str,
     include_self: bool = True,
 ) -> Emitted:
-    """The sums of the updates that name each place along an axis, with x if it is included."""
-    if not x.rank or not index.rank or way != "sum":
+    if not x.rank or not index.rank:
         return None
+    axis: int = dim % x.rank
     updates = _cut_like(e, updates, index)
-    x, updates, places, order = flat_scatter(e, x, updates, index, dim % x.rank)
-    zero = e.graph.full(0, (), x.dtype)
-    start = x if include_self else e(ops.index_update, x, zero, places, axis=None)
-    return e(ops.permute, _added(e, start, updates, places, None, True), dims=order)
+    reduce = _reduced if way in _REDUCTIONS else _sums
+    return reduce(e, x, axis, index, updates, way, include_self)
 
 
 @row("index_add")
@@ -141,7 +188,7 @@ def _index_add(
         return None
     updates = updates if alpha == 1 else e(ops.multiply, updates, alpha)
     axis: int = dim % x.rank
-    index = e.shaped(index, (known_shape(updates)[axis],))
+    index = e.shaped(index, (sizes(updates)[axis],))
     once = x.rank > 1 and axis in (0, x.rank - 1) and index.dtype is DType.int64
     return _added(e, x, updates, index, axis, once)
 
@@ -158,7 +205,7 @@ def _index_put(
     """On several threads PyTorch adds float32 in any order; otherwise one after another."""
     mask = indices[0]
     if len(indices) == 1 and mask.dtype is DType.bool and not values.rank and not accumulate:
-        mask = e.shaped(mask, (*known_shape(mask), *[1] * (x.rank - mask.rank)))
+        mask = e.shaped(mask, (*sizes(mask), *[1] * (x.rank - mask.rank)))
         return e(ops.where, mask, values, x)
     parts = _indexed_axis(e, x, indices)
     if parts is None:
@@ -173,11 +220,11 @@ def _embedding_backward(
 ) -> Emitted:
     if by_frequency:
         return None
-    width = known_shape(grad)[-1]
-    places = e.cast(e.shaped(indices, (prod(known_shape(indices)),)), DType.int64)
-    rows = e.shaped(grad, (*known_shape(places), width))
+    width = sizes(grad)[-1]
+    places = e.cast(e.shaped(indices, (prod(sizes(indices)),)), DType.int64)
+    rows = e.shaped(grad, (*sizes(places), width))
     if padding_index >= 0:
-        is_padding = e.shaped(e(ops.equal, places, padding_index), (*known_shape(places), 1))
+        is_padding = e.shaped(e(ops.equal, places, padding_index), (*sizes(places), 1))
         rows = e(ops.where, is_padding, e.graph.full(0, (), grad.dtype), rows)
     zeros = e.graph.full(0, (count, width), grad.dtype)
     return e(ops.index_add, zeros, rows, places, axis=0)

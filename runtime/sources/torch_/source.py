@@ -9,6 +9,7 @@ has the dtype and shape of its tensor.
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -41,6 +42,7 @@ from graphir.runtime.sources.torch_.tensors import (
     Torch,
     array_of,
     dtype_of,
+    symbols_in,
     tensors_in,
     type_of,
 )
@@ -133,6 +135,7 @@ class TorchRecorder:
         self._notes: dict[str, None] = {}
         self._folding = Folding(torch.Tensor, partial(array_of, torch))
         self._folding.entered = self.ops.entered
+        self._failure: tuple[Any, GraphError | None] = None, None
         self._writes: dict[int, Any] = {}  # the arguments and parameters that ops have written to
         self._unwritten: dict[int, Any] = {}  # tensors of torch.empty, by their storages
 
@@ -272,7 +275,12 @@ class TorchRecorder:
             stack.enter_context(self.ops.mode)
             stack.enter_context(mode)
             stack.enter_context(note_draws(lambda text: self._notes.setdefault(text)))
-            result = program()
+            try:
+                result = program()
+            except RuntimeError as error:
+                if error is self._failure[0] and self._failure[1] is not None:
+                    raise self._failure[1] from error
+                raise
         leaves = [x for _, x in paths(self.torch, result) if isinstance(x, self.torch.Tensor)]
         leaves = leaves or [*self._writes.values()]
         if not leaves:
@@ -329,7 +337,12 @@ class TorchRecorder:
                     got=str(operands[0][1].type),
                     fix="pass them as a list, or as a tensor that the function has from outside",
                 )
-            result = op(*args, **kwargs)
+            try:
+                result = op(*args, **kwargs)
+            except RuntimeError as error:
+                if re.search("dtype|scalar type|ScalarType", str(error)):
+                    self._failure = error, self._unlike(op, operands)
+                raise
             results = self._tensors(result)
             if name_of(op) in _EMPTY:
                 self._unwritten[self.tensors.key(results[0])] = results[0]
@@ -341,6 +354,19 @@ class TorchRecorder:
             elif not results and name_of(op) in _READING:
                 self._refuse_leaving(args)
         return result
+
+    def _unlike(self, op: AtenOp, operands: tuple[Any, Any]) -> GraphError | None:
+        """Return the error of an op whose operands have several float dtypes; else None."""
+        symbols = [x for x in symbols_in(self.torch, operands) if x.dtype.is_float]
+        dtypes = sorted({x.dtype for x in symbols}, key=lambda dtype: dtype.bits)
+        if len(dtypes) < 2:
+            return None
+        return GraphError(
+            "PyTorch computes this op of operands of one dtype",
+            got=", ".join(str(x.type) for x in symbols),
+            fix=f"cast with .to(torch.{dtypes[0]}) or .to(torch.{dtypes[-1]})",
+            op=f"torch.{name_of(op)}",
+        ).at(self.sites.location(), f"torch.{name_of(op)}")
 
     def _in_place(
         self, op: AtenOp, args: Sequence[Any], kwargs: Mapping[str, Any], targets: Sequence[Tensor]

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from graphir import Symbol, ops
-from graphir.runtime.sources.op_rows import Attribute, Emitted, known_shape
-from graphir.runtime.sources.torch_.aten_rows import AtenCall, Operand, row
+from graphir import DType, Symbol, ops
+from graphir.runtime.sources.op_rows import Attribute, Emitted
+from graphir.runtime.sources.torch_.aten_rows import AtenCall, Operand, row, sizes
 
 
 class _Windows:
@@ -54,7 +54,7 @@ class _Windows:
 
     def read(self, e: AtenCall, x: Symbol, fill: float) -> Symbol:
         """Return the windows of an array as two axes: places of the result, elements."""
-        flat = e.shaped(x, (*known_shape(x)[: -self.rank], self.size))
+        flat = e.shaped(x, (*sizes(x)[: -self.rank], self.size))
         places = self.places
         if not self.valid.all():
             pads = [(0, 0)] * (flat.rank - 1) + [(0, 1)]
@@ -68,47 +68,114 @@ def _per_axis(values: Any, rank: int) -> tuple[int, ...]:
     return tuple(steps * rank if len(steps) == 1 else steps)
 
 
+class _Convolution:
+    """A convolution of x to a shape, or the transposed one; its windows are read at construction.
+
+    The axes of `windows` are batch, group, channel of a group, place of the result, element.
+    """
+
+    def __init__(
+        self, e: AtenCall, x: Symbol, shape: Sequence[int], kernel: Sequence[int], *steps: Any
+    ) -> None:
+        self.e, (*spans, transposed, self.groups) = e, steps
+        rank = len(kernel)
+        spans = [_per_axis(step, rank) for step in spans]
+        windows = _Windows(sizes(x)[2:], shape[2:], kernel, *spans, transposed=transposed)
+        self.batch, self.channels = sizes(x)[0], sizes(x)[1] // self.groups
+        self.elements, self.places, self.transposed = prod(kernel), prod(shape[2:]), transposed
+        axes = (self.batch, self.groups, self.channels, self.places, self.elements)
+        self.windows = e.shaped(windows.read(e, x, 0), axes)
+        self.features, self.shape = shape[1] // self.groups, shape
+
+    def product(self, weight: Symbol) -> Symbol:
+        """Return the products of the windows with weights."""
+        e, inner = self.e, self.channels * self.elements
+        rows = e(ops.permute, self.windows, dims=(0, 1, 3, 2, 4))
+        rows = e.shaped(rows, (self.batch, self.groups, self.places, inner))
+        if self.transposed:
+            axes = (self.groups, self.channels, self.features, self.elements)
+            columns = e(ops.permute, e.shaped(weight, axes), dims=(0, 1, 3, 2))
+            columns = e.shaped(columns, (self.groups, inner, self.features))
+        else:
+            columns = e(ops.transpose, e.shaped(weight, (self.groups, self.features, inner)))
+        return e.shaped(e(ops.transpose, e(ops.matmul, rows, columns)), self.shape)
+
+    def rounded_sums(self, weight: Symbol) -> Symbol:
+        """Return the products with weights, added by elements of the kernel in their own dtype."""
+        e, total = self.e, None
+        weight = e.shaped(weight, (self.groups, self.channels, self.features, self.elements))
+        for element in range(self.elements):
+            last = e.graph.scalar(element, DType.int64)
+            rows = e(ops.gather, self.windows, last, axis=4)
+            rows = e(ops.permute, rows, dims=(0, 1, 3, 2))
+            term = e(ops.matmul, rows, e(ops.gather, weight, last, axis=3))
+            total = term if total is None else e(ops.add, total, term)
+        return e.shaped(e(ops.transpose, total), self.shape)
+
+    def weight_gradient(self, gradient: Symbol, weight: Symbol) -> Symbol:
+        """Return the gradient of the weights of a convolution that is not transposed."""
+        e, count = self.e, self.batch * self.places
+        axes = (self.batch, self.groups, self.features, self.places)
+        rows = e(ops.permute, e.shaped(gradient, axes), dims=(1, 2, 0, 3))
+        rows = e.shaped(rows, (self.groups, self.features, count))
+        columns = e(ops.permute, self.windows, dims=(1, 0, 3, 2, 4))
+        columns = e.shaped(columns, (self.groups, count, self.channels * self.elements))
+        return e.shaped(e(ops.matmul, rows, columns), weight.shape)
+
+
 @row("convolution", "_convolution", "convolution_overrideable")
 def _convolution(
     e: AtenCall, x: Symbol, weight: Symbol, bias: Operand, *settings: Attribute
 ) -> Emitted:
     """The product of halves is rounded once, with the bias.
 
-    The answer is None for a transposed one of halves without oneDNN: PyTorch then adds the bias
-    afterwards, and what overlaps in the result as halves.
+    Without oneDNN, PyTorch adds the bias of a transposed one afterwards, and what overlaps in the
+    result as halves.
     """
     stride, padding, dilation, transposed, _, groups = settings[:6]
     rank = x.rank - 2
-    if rank < 1 or (e.is_half and transposed and not e.onednn(False)):
+    if rank < 1:
         return None
-    is_wide = e.is_half and bias is not None
+    has_steps = e.is_half and transposed and not e.onednn(False)
+    is_wide = e.is_half and bias is not None and not has_steps
     if is_wide:
         x, weight, bias = (e.wide(operand) for operand in (x, weight, bias))
-    spans = [_per_axis(step, rank) for step in (stride, padding, dilation)]
-    size, out, kernel = (known_shape(z)[2:] for z in (x, e.type, weight))
-    windows = _Windows(size, out, kernel, *spans, transposed=transposed)
-    result = _product(e, windows, x, weight, groups, transposed)
+    steps = stride, padding, dilation, transposed, groups
+    layer = _Convolution(e, x, sizes_of(e), sizes(weight)[2:], *steps)
+    result = layer.rounded_sums(weight) if has_steps else layer.product(weight)
     if bias is not None:
-        result = e(ops.add, result, e.shaped(bias, (1, known_shape(bias)[0], *[1] * rank)))
+        result = e(ops.add, result, e.shaped(bias, (1, sizes(bias)[0], *[1] * rank)))
     return e.narrow(result) if is_wide else result
 
 
-def _product(
-    e: AtenCall, windows: _Windows, x: Symbol, weight: Symbol, groups: int, transposed: bool
-) -> Symbol:
-    """Return the products of the windows of an array with weights, in the shape of the result."""
-    batch, channels = known_shape(x)[0], known_shape(x)[1] // groups
-    features, (places, elements) = known_shape(e.type)[1] // groups, windows.places.shape
-    rows = e.shaped(windows.read(e, x, 0), (batch, groups, channels, places, elements))
-    rows = e(ops.permute, rows, dims=(0, 1, 3, 2, 4))
-    rows = e.shaped(rows, (batch, groups, places, channels * elements))
-    if transposed:
-        columns = e.shaped(weight, (groups, channels, features, elements))
-        columns = e(ops.permute, columns, dims=(0, 1, 3, 2))
-        columns = e.shaped(columns, (groups, channels * elements, features))
-    else:
-        columns = e(ops.transpose, e.shaped(weight, (groups, features, channels * elements)))
-    return e.shaped(e(ops.transpose, e(ops.matmul, rows, columns)), known_shape(e.type))
+@row("convolution_backward")
+def _convolution_backward(
+    e: AtenCall,
+    gradient: Symbol,
+    x: Symbol,
+    weight: Symbol,
+    bias_sizes: Operand,
+    *settings: Attribute,
+) -> Emitted:
+    stride, padding, dilation, transposed, _, groups, mask = settings
+    if transposed or x.rank < 3:
+        return None
+    kernel, steps = sizes(weight)[2:], (stride, padding, dilation)
+    results: list[Symbol] = []
+    if mask[0]:
+        inner = _Convolution(e, gradient, sizes(x), kernel, *steps, True, groups)
+        results.append(inner.product(weight))
+    if mask[1]:
+        outer = _Convolution(e, x, sizes(gradient), kernel, *steps, False, groups)
+        results.append(outer.weight_gradient(gradient, weight))
+    if mask[2]:
+        results.append(e(ops.sum, gradient, axis=(0, *range(2, x.rank))))
+    return results
+
+
+def sizes_of(e: AtenCall) -> tuple[int, ...]:
+    """Return the shape of the first result."""
+    return tuple(int(size) for size in e.type.shape)  # pyright: ignore[reportArgumentType]
 
 
 @row("max_pool2d_with_indices", "max_pool3d_with_indices")
@@ -150,4 +217,4 @@ def _pooling_windows(
 ) -> _Windows:
     rank = len(kernel)
     steps = [_per_axis(step, rank) for step in (stride or kernel, padding, dilation)]
-    return _Windows(known_shape(x)[-rank:], known_shape(e.type)[-rank:], kernel, *steps)
+    return _Windows(sizes(x)[-rank:], sizes_of(e)[-rank:], kernel, *steps)

@@ -202,6 +202,7 @@ def pipelines() -> dict[str, Callable[[], Export]]:
         tree,
     )
     from sklearn import preprocessing as scaling
+    from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.pipeline import make_pipeline
 
@@ -210,7 +211,8 @@ def pipelines() -> dict[str, Callable[[], Export]]:
     labels = (x[:, 0] + x[:, 1] ** 2 > 0.5).astype(int)
     missing = x.copy()
     missing[::7, 2] = np.nan
-    numbers = np.float32([[1, 7], [2, 8], [1, 9], [3, 7]] * 5)
+    words = np.array([["a", "x"], ["b", "y"], ["a", "z"], ["c", "x"]] * 5, object)
+    texts = np.array(["the cat sat", "a dog sat", "cats and dogs", "the end"] * 5)
 
     def fitted(*steps: Any, data: Any = x) -> Callable[[], Export]:
         target = labels[: len(data)]
@@ -234,8 +236,9 @@ def pipelines() -> dict[str, Callable[[], Export]]:
         "bayes": fitted(naive_bayes.GaussianNB()),
         "perceptron": fitted(neural_network.MLPClassifier((8,), max_iter=30)),
         "imputer": fitted(impute.SimpleImputer(), scaling.Binarizer(), data=missing),
-        "one_hot": fitted(scaling.OneHotEncoder(handle_unknown="ignore"), data=numbers),
-        "ordinal": fitted(scaling.OrdinalEncoder(), data=numbers),
+        "one_hot": fitted(scaling.OneHotEncoder(handle_unknown="ignore"), data=words),
+        "ordinal": fitted(scaling.OrdinalEncoder(), data=words),
+        "texts": fitted(TfidfVectorizer(), linear_model.LogisticRegression(), data=texts),
         "process": fitted(GaussianProcessRegressor(), data=x[:15]),
         "isolation": fitted(ensemble.IsolationForest(n_estimators=5, random_state=0)),
     }
@@ -244,10 +247,11 @@ def pipelines() -> dict[str, Callable[[], Export]]:
 def sklearn_model(export: Export, has_maps: bool = False) -> bytes:
     """Return the model of a fitted pipeline; probabilities are an array unless it has maps."""
     from skl2onnx import convert_sklearn
-    from skl2onnx.common.data_types import FloatTensorType
+    from skl2onnx.common.data_types import FloatTensorType, StringTensorType
 
     pipeline, (x,) = export.program, export.args
-    type_ = FloatTensorType([None, x.shape[1]])
+    text = StringTensorType([None, *x.shape[1:]])
+    type_ = FloatTensorType([None, x.shape[1]]) if x.dtype == np.float32 else text
     is_classifier = hasattr(pipeline[-1], "predict_proba") and not has_maps
     options = {id(pipeline): {"zipmap": False}} if is_classifier else None
     opsets = {"": 18, "ai.onnx.ml": 3}

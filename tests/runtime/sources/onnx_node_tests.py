@@ -17,6 +17,7 @@ import numpy as np
 from graphir import Graph, GraphirError
 from graphir.ops.control import bodies
 from graphir.runtime import from_onnx, interpret
+from graphir.runtime.sources.onnx_.model_interface import text_of_points
 
 
 class Verdict(NamedTuple):
@@ -46,17 +47,12 @@ def _calls(graph: Graph) -> Any:
 
 
 def generated_cases() -> list[Any]:
-    """Return the test cases of nodes on numbers, with their expansions to function bodies."""
+    """Return the test cases of nodes, with their expansions to function bodies."""
     from onnx.backend.test.case.node import collect_testcases
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of casts that overflow
-        return [case for case in collect_testcases(None) if not _has_text(case.model.graph)]
-
-
-def _has_text(graph: Any) -> bool:
-    """Whether an input or output is text, of which graphs have none."""
-    return any(x.type.tensor_type.elem_type == 8 for x in (*graph.input, *graph.output))
+        return collect_testcases(None)
 
 
 def judge(case: Any, states_values: bool = True) -> Verdict:
@@ -95,7 +91,13 @@ def imported(case: Any, states_values: bool = True, place: int = 0) -> tuple[Gra
     names = [info.name for info in case.model.graph.input]
     feeds = dict(zip(names, map(_array, case.data_sets[place][0]), strict=True))
     static = {name: feeds.pop(name) for name in _static_names(case.model) if states_values}
-    return from_onnx(case.model, **static), [*feeds.values()]
+    return from_onnx(case.model, **static), [*map(_points, feeds.values())]
+
+
+def _points(x: Any) -> Any:
+    """Return text as the numbers of its characters, and another array itself."""
+    is_text = isinstance(x, np.ndarray) and x.dtype.kind == "O"
+    return np.asarray(x, "U")[..., None].view(np.uint32) if is_text else x
 
 
 def is_random(case: Any) -> bool:
@@ -136,6 +138,8 @@ def _array(value: Any) -> Any:
 
 def _comparable(expected: Any, actual: Any) -> tuple[Any, Any]:
     """Return arrays whose dtypes NumPy compares: those of ml_dtypes as float32, if they agree."""
+    if expected.dtype.kind == "O":
+        return expected, text_of_points(actual)[0]
     assert expected.dtype == actual.dtype, f"{actual.dtype}, expected {expected.dtype}"
     if expected.dtype.isbuiltin == 1:
         return expected, actual

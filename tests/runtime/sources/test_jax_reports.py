@@ -1,4 +1,4 @@
-"""The sentences of reports on JAX functions: widenings, effects, results that are no arrays."""
+"""The sentences of reports on JAX functions: widenings, second compilations, refused carries."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from graphir import GraphError
 from graphir.passes import cast_report
 from graphir.runtime import from_jax, interpret
 from graphir.runtime.sources.jax_ import frames
@@ -58,6 +59,71 @@ def test_a_sign_that_no_input_has_is_named_with_its_operand() -> None:
     (sentence,) = cast_report(from_jax(mix, np.array([7, 9], "uint32"))).sentences
     assert f"the result is int32 because {line_of(mix, 1)} has right_shift of `BITS`" in sentence
     assert sentence.endswith('write words >> BITS.astype("uint32")')
+
+
+def test_a_weak_argument_that_becomes_strong_compiles_its_function_twice() -> None:
+    @jax.jit
+    def step(state: Any, x: Any) -> Any:
+        return {"sum": state["sum"] + x.sum(), "count": state["count"] + 1}
+
+    def run(x: Any) -> Any:
+        state = {"sum": 0.0, "count": jnp.int32(0)}
+        for row in x:
+            state = step(state, row)
+        return state
+
+    (sentence,) = cast_report(from_jax(run, X)).sentences
+    assert sentence.startswith("step is compiled twice: `state['sum']` is weak_float in one call")
+    assert f'{line_of(step.__wrapped__, 2)} has add of `state["sum"]`' in sentence
+    assert sentence.endswith("start it with jnp.float32(0.0)")
+
+
+def test_a_function_that_is_compiled_once_has_no_note() -> None:
+    @jax.jit
+    def step(total: Any, x: Any) -> Any:
+        return total + x.sum()
+
+    def run(x: Any) -> Any:
+        return step(step(jnp.float32(0), x[0]), x[1])
+
+    assert cast_report(from_jax(run, X)).sentences == []
+
+
+def test_a_refused_carry_is_named_with_the_op_that_widens_it() -> None:
+    def scale(carry: Any, x: Any) -> Any:
+        count, total = carry
+        return (count + 1, total + WIDTH * x), None
+
+    def run(x: Any) -> Any:
+        return lax.scan(scale, (jnp.int32(0), jnp.zeros(3, "float32")), x)[0]
+
+    with jax.enable_x64(True), pytest.raises(GraphError) as error:
+        from_jax(run, X)
+    text = str(error.value)
+    assert "scan: a carry changes its dtype; carry[1] is float32 before a round" in text
+    assert f"{line_of(scale, 2)} multiplies by `WIDTH`, a float64" in text
+    assert 'write WIDTH.astype("float32") * x' in text
+
+
+def test_a_refused_weak_carry_is_named_with_the_value_that_starts_it() -> None:
+    def shift(carry: Any, x: Any) -> Any:
+        return [carry[0] + x, carry[1] + carry[0]], None
+
+    def run(x: Any) -> Any:
+        start = [0.0, 0.0]
+        return lax.scan(shift, start, x)[0]
+
+    with pytest.raises(GraphError) as error:
+        from_jax(run, X[0].astype("float16"))
+    assert "carry[1] is weak_float before a round and float16 after it" in str(error.value)
+    assert "start carry[1] of `start` with a value of float16" in str(error.value)
+
+
+def test_other_errors_of_a_trace_stay() -> None:
+    filtering = jax.config.jax_traceback_filtering
+    with pytest.raises(TypeError, match="same number of dimensions"):
+        from_jax(lambda x: lax.add(x, x[0]), X)
+    assert jax.config.jax_traceback_filtering == filtering
 
 
 def test_an_effect_that_the_graph_lacks_is_said() -> None:

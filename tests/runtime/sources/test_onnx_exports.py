@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("onnx")
 
-from graphir import Graph, GraphError
+from graphir import DType, Graph
 from graphir.passes import cast_report
 from graphir.runtime import from_onnx, interpret
 from graphir.text.printer import large_constants
@@ -23,7 +23,7 @@ MODULES = """
 """
 PIPELINES = """
     scalers components singular logistic linear ridge descent vectors vector_regression neighbors
-    tree forest boosting clusters bayes perceptron imputer one_hot ordinal process isolation
+    tree forest boosting clusters bayes perceptron imputer one_hot ordinal texts process isolation
 """
 NO_EXPORT = {("transformer", False), ("quantized", True), ("branch", False)}
 """Modules that torch 2.13 does not export, by exporter."""
@@ -75,7 +75,8 @@ def test_a_pipeline_of_scikit_learn_has_its_values(name: str) -> None:
     export = onnx_exports.pipelines()[name]()
     pipeline, (x,) = export.program, export.args
     graph = from_onnx(onnx_exports.sklearn_model(export))
-    results = results_of(graph, x)
+    data = x if x.dtype == np.float32 else np.asarray(x, "U")[..., None].view(np.uint32)
+    results = results_of(graph, data)
     method = "predict" if hasattr(pipeline[-1], "predict") else "transform"
     expected = getattr(pipeline, method)(x)
     expected = expected.toarray() if hasattr(expected, "toarray") else np.asarray(expected)
@@ -102,21 +103,16 @@ encoder (string[n, 2] x) => (string[n, 2] y, int64[n, 2] z)
    z = ai.onnx.ml.LabelEncoder <keys_strings = ["ab", "c"], values_int64s = [3, 4]> (x)
 }
 """
-DECODER = """
-<ir_version: 8, opset_import: ["" : 18, "ai.onnx.ml" : 3]>
-decoder (int64[n, 2] x) => (string[n, 2] y, int64[n, 2] z)
-{
-   y = ai.onnx.ml.LabelEncoder <keys_int64s = [3, 4], values_strings = ["ab", "c"]> (x)
-   z = Neg (x)
-}
-"""
 
 
-def test_inputs_of_text_are_refused_and_outputs_left_out() -> None:
+def test_text_comes_and_goes_as_the_numbers_of_its_characters() -> None:
     from onnx import parser
 
-    with pytest.raises(GraphError, match="input 'x' is no array of numbers"):
-        from_onnx(parser.parse_model(ENCODER))
-    graph = from_onnx(parser.parse_model(DECODER))
-    assert graph.notes == ["output 'y' is text, which the graph leaves out"]
-    assert results_of(graph, np.array([[3, 4]]))[0].tolist() == [[-3, -4]]
+    graph = from_onnx(parser.parse_model(ENCODER))
+    assert graph.inputs[0].dtype is DType.uint32
+    text = np.array([["ab", "c"], ["c", "more"], ["", "é"]])
+    same, numbers = results_of(graph, text[..., None].view(np.uint32))
+    assert same.view(f"U{same.shape[-1]}")[..., 0].tolist() == text.tolist()
+    assert numbers.tolist() == [[3, 4], [4, -1], [-1, -1]]
+    with pytest.raises(ValueError, match="character is too large"):
+        interpret(graph, np.full((1, 2, 1), 1 << 21, np.uint32))

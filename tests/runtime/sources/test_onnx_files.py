@@ -167,6 +167,7 @@ def test_a_whole_node_has_the_data_of_its_tensors(tmp_path: Path) -> None:
     ]
     proto = onnx.helper.make_model(onnx.helper.make_graph(nodes, "g", [], []))
     model = read_model(proto.SerializeToString())
+    assert model.proto.ByteSize() < 2000
     assert [model.whole(node) for node in model.proto.graph.node] == nodes
 
 
@@ -217,13 +218,15 @@ def graph_of(nodes: Any, bodies: dict[str, Any], *initializers: Any) -> Any:
 DOUBLING = {
     f"f{i}": [calling(f"f{i + 1}", "a", "c"), calling(f"f{i + 1}", "c", "b")] for i in range(20)
 }
+CHAIN = {f"f{i}": [calling(f"f{i + 1}", "a", "b")] for i in range(40)}
 WRONG: dict[str, tuple[Any, str]] = {
     "itself": (([calling("f", "x", "y")], {"f": [calling("f", "a", "b")]}), "calls itself"),
     "doubling": (([calling("f0", "x", "y")], {**DOUBLING, "f20": [neg("a", "b")]}), "3145727"),
+    "deep": (([calling("f0", "x", "y")], {**CHAIN, "f40": [neg("a", "b")]}), "32 deep"),
     "input": (([neg("x", "x")], {}), "two values have the name 'x'"),
     "twice": (([neg("x", "y"), neg("x", "y")], {}), "two values have the name 'y'"),
     "absent": (([neg("z", "y"), neg("x", "w")], {}), "named 'z'"),
-    "cycle": (([neg("z", "y"), neg("y", "z")], {}), r"cycle; got node \d \(Neg\) -> node \d "),
+    "cycle": (([neg("z", "y"), neg("y", "z")], {}), r"cycle; got node 2 \(Neg\) -> node 1 "),
     "own result": (([neg("y", "y")], {}), "form a cycle"),
     "unknown": (([onnx.helper.make_node("Foo", ["x"], ["y"])], {}), "onnx has no op Foo"),
 }
@@ -263,17 +266,41 @@ def test_nodes_out_of_order_are_sorted() -> None:
     assert len(from_onnx(graph_of([calling("f", "x", "y")], bodies)).symbols) == 3
 
 
-def test_a_file_with_hard_links_is_refused(tmp_path: Path) -> None:
+def test_a_hard_link_to_a_file_outside_the_folder_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "model"
     folder.mkdir()
     (folder / "w.bin").write_bytes(bytes(16))
     tensor = onnx.TensorProto(name="w", data_type=1, dims=[4], data_location=1)
     tensor.external_data.add(key="location", value="w.bin")
     (folder / "m.onnx").write_bytes(model_of(tensor).SerializeToString())
+    os.link(folder / "w.bin", folder / "same.bin")  # inside
     assert read_first(read_model(folder / "m.onnx"))[1].shape == (4,)
     os.link(folder / "w.bin", tmp_path / "outside.bin")
-    with pytest.raises(GraphError, match=r"files without hard links.*copy the file"):
+    with pytest.raises(GraphError, match="hard links outside the model's folder"):
         read_first(read_model(folder / "m.onnx"))
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_large_data_may_say_that_its_location_is_the_default(first: bool) -> None:
+    tensor = onnx.numpy_helper.from_array(np.arange(9999.0), "w")
+    location = onnx.TensorProto(data_location=0).SerializeToString()
+    content = (
+        location + tensor.SerializeToString() if first else tensor.SerializeToString() + location
+    )
+    assert b"p\0" in content  # the field is there
+    field = b"\x2a" + _length(content) + content  # GraphProto.initializer
+    graph = model_of().graph.SerializeToString() + field
+    data = b"\x3a" + _length(graph) + graph + model_of().SerializeToString()
+    _, array = read_first(read_model(data))
+    np.testing.assert_array_equal(array, np.arange(9999.0))
+
+
+def _length(content: bytes) -> bytes:
+    result, size = bytearray(), len(content)
+    while size > 127:
+        result.append(size & 127 | 128)
+        size >>= 7
+    return bytes((*result, size))
 
 
 def test_typed_data_beside_empty_raw_data_is_read() -> None:
@@ -281,13 +308,16 @@ def test_typed_data_beside_empty_raw_data_is_read() -> None:
     np.testing.assert_array_equal(read_first(read_model(model_of(tensor)))[1], [1, 2])
 
 
-def test_sparse_initializers_are_refused() -> None:
+def test_sparse_initializers_are_read() -> None:
     values = onnx.helper.make_tensor("w", 1, [2], [5.0, 7.0])
-    places = onnx.numpy_helper.from_array(np.array([1, 5]), "places")
-    model = graph_of([neg("x", "y")], {})
-    model.graph.sparse_initializer.append(onnx.helper.make_sparse_tensor(values, places, [2, 3]))
-    with pytest.raises(GraphError, match="sparse initializer has no array; got w"):
-        from_onnx(model)
+    for indices in ([1, 5], [[0, 1], [1, 2]]):
+        places = onnx.numpy_helper.from_array(np.array(indices), "places")
+        sparse = onnx.helper.make_sparse_tensor(values, places, [2, 3])
+        _, array = read_model(model_of()).dense(sparse)
+        np.testing.assert_array_equal(array, [[0, 5, 0], [0, 0, 7]])
+        sparse.dims[0] = 1
+        with pytest.raises(GraphError, match="indices of a sparse tensor"):
+            read_model(model_of()).dense(sparse)
 
 
 def test_names_in_a_model_reach_no_terminal_unescaped() -> None:

@@ -309,6 +309,9 @@ def test_what_needs_onnxruntime_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> 
     text = "(float[2] x) => (float[2] y) { h = com.microsoft.Gelu(x) y = Neg(h) }"
     with pytest.raises(GraphError, match=r"node 1 \(Gelu\): .*; install onnxruntime"):
         from_onnx(parsed(text, 17, "com.microsoft"))
+    image, weights = normal(1, 3, 4, 4), normal(2, 3, 3, 3)
+    text = "(float[1, 3, 4, 4] x, float[2, 3, 3, 3] w) => (float[1, 2, 2, 2] y) { y = Conv(x, w) }"
+    assert interpret(from_onnx(parsed(text)), image, weights).shape == (1, 2, 2, 2)
 
 
 def test_layer_normalization_of_an_early_version_is_that_of_the_standard() -> None:

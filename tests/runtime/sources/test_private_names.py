@@ -14,6 +14,7 @@ from tests.support.tables import every
 JAX = {
     "equation.source_info.traceback.raw_frames()": "the lines of all equations are lost",
     "equation.source_info.name_stack": "layers of flax have no names",
+    "jaxpr.jaxpr.debug_info.func_src_info": "a function that is compiled twice has no note",
     "jaxpr.jaxpr.debug_info.func_filename": "lines inside of JAX's functions are those of a cache",
     "jaxpr.jaxpr.debug_info.arg_names": "inputs are named x0, x1",
     "equation.primitive.get_bind_params(equation.params)": "calls of primitives fail",

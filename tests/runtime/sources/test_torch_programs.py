@@ -365,6 +365,24 @@ def test_a_fault_in_a_row_fails_tests_and_leaves_users_a_note(
     assert "the row of aten.sin.default failed" in note and "a fault of the row" in note
 
 
+def test_operands_of_unlike_dtypes_are_refused_with_line_and_fix() -> None:
+    def caught(x: Any, y: Any) -> Any:
+        try:
+            return x.half() @ y.T
+        except RuntimeError:
+            return x @ y.T
+
+    def program(x: Any, y: Any) -> Any:
+        return x.half() @ y.T
+
+    assert str(from_torch(caught, X, Y).outputs[0].dtype) == "float32"
+    with pytest.raises(GraphError) as error:
+        from_torch(program, X, Y)
+    text, line = str(error.value), program.__code__.co_firstlineno + 1
+    assert f"test_torch_programs.py:{line}" in text and "float16[4, 5], float32[5, 4]" in text
+    assert ".to(torch.float16) or .to(torch.float32)" in text
+
+
 def test_an_op_of_another_library_is_a_call() -> None:
     @torch.library.custom_op("graphir_test::sin", mutates_args=())
     def other_sin(x: torch.Tensor) -> torch.Tensor:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import re
 from typing import Any
 
 import pytest
@@ -21,7 +20,6 @@ CALLS = {
     "nonzero masked_scatter": "places or sizes that depend on values",
     "_adaptive_avg_pool3d _adaptive_avg_pool2d_backward": "windows of many sizes",
     "avg_pool2d_backward": "windows that overlap",
-    "convolution_backward": "products of all windows",
     "_fft_c2r _fft_r2c": "no op computes a Fourier transform",
     "_cdist_forward _pdist_forward": "a loop over pairs in C++",
     "_embedding_bag": "bags of many sizes",
@@ -82,7 +80,6 @@ def test_a_sample_of_the_sweep() -> None:
 
 MODELS = models()
 PAIRS = [(name, [*MODES][i % len(MODES)]) for i, name in enumerate(MODELS)]
-CALLED = "upsample|convolution_backward"
 FUSED = "encoder layer in evaluation"  # PyTorch's fused kernel has other dtypes under autocast
 
 
@@ -97,5 +94,5 @@ def test_modules_in_modes(name: str, mode: str) -> None:
         assert problems(case, 5e-2 if "autocast" in mode else 2e-3) == []
     result = outcome(case)
     older = torch.__version__ < "2.13" and mode == "inference"  # whose lstm runs oneDNN there
-    calls = [] if result is None else [x for x in result.calls if not re.search(CALLED, x)]
+    calls = [] if result is None else [x for x in result.calls if "upsample" not in x]
     assert calls == [] or (older and "LSTM" in name)

@@ -1,6 +1,6 @@
-"""The messages of models: their types, and the typed and packed data of tensors.
+"""The wire format of models: a scan of Protocol Buffers, typed and packed data of tensors.
 
-Source: onnx.proto.
+Sources: onnx.proto, and "Encoding" of Protocol Buffers.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
@@ -9,6 +9,7 @@ Source: onnx.proto.
 
 from __future__ import annotations
 
+import os
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,6 +19,7 @@ from graphir import DType, GraphError
 from graphir.ops.attributes import FrozenFile
 
 Buffer: TypeAlias = bytes | FrozenFile
+Place: TypeAlias = tuple[int, int]
 
 Onnx: TypeAlias = Any
 """The module onnx, of whose messages the project's own environment has no types."""
@@ -31,6 +33,9 @@ FunctionProto: TypeAlias = Any
 OpSchema: TypeAlias = Any
 Message: TypeAlias = Any
 """A message of onnx.proto of any kind."""
+
+LARGE = 4096
+"""The size in bytes from which the data of a tensor stays out of the parsed model."""
 
 TYPED_FIELDS = {
     "float_data": np.dtype(np.float32),
@@ -49,6 +54,9 @@ _FIELDS = {
     np.dtype(np.uint32): "uint64_data",
 }
 """The fields of typed data by storage dtype; int32_data has all others."""
+
+
+# -- typed and packed data
 
 
 def typed(tensor: TensorProto, dtype: DType, count: int, width: int) -> NDArray[Any]:
@@ -94,3 +102,75 @@ def unpacked(data: NDArray[np.uint8], count: int, width: int) -> NDArray[np.uint
         bits = np.unpackbits(chunk, count=size * width, bitorder="little").reshape(size, width)
         result[first : first + size] = np.packbits(bits, axis=1, bitorder="little")[:, 0]
     return result
+
+
+# -- the wire format
+
+
+def scanned(
+    data: Buffer, at: int, end: int, descriptor: Message, places: dict[bytes, Place], depth: int
+) -> bytes:
+    """Return a message with marks in place of the bytes of large tensors, and add their `places`.
+
+    A mark is 32 bytes that nobody can foresee, so no tensor of the file has them as its own data.
+    All other fields stay as they are.
+    """
+    if not depth:
+        raise ValueError("messages are nested too deeply")
+    parts: list[bytes] = []
+    while at < end:
+        start = at
+        tag, at = _varint(data, at, end)
+        length, wire = 0, tag & 7
+        if wire == _LENGTH:
+            length, at = _varint(data, at, end)
+        elif wire == 0:
+            _, at = _varint(data, at, end)
+        else:
+            length = {1: 8, 5: 4}.get(wire, end)
+        first, at = at, at + length
+        if at > end:
+            raise ValueError(f"the field at byte {start} does not end")
+        field = descriptor.fields_by_number.get(tag >> 3)
+        if wire != _LENGTH or length < LARGE or field is None:
+            parts.append(data[start:at])
+        elif field.name == "raw_data":
+            mark = os.urandom(32)
+            places[mark] = first, length
+            parts.append(_field(tag >> 3, mark))
+        elif field.message_type is None:
+            parts.append(data[start:at])
+        else:
+            inner = scanned(data, first, at, field.message_type, places, depth - 1)
+            parts.append(_field(tag >> 3, inner))
+    return b"".join(parts)
+
+
+_LENGTH = 2
+"""The wire type of fields with a length."""
+
+
+def _varint(data: Buffer, at: int, end: int) -> Place:
+    """Return the varint at a place, and the place after it."""
+    result = shift = 0
+    while at < end and shift < 64:
+        byte = data[at]
+        result |= (byte & 127) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 128:
+            return result, at
+    raise ValueError(f"the number at byte {at} does not end")
+
+
+def _field(number: int, content: bytes) -> bytes:
+    """Return a field with a length."""
+    return _number(number << 3 | _LENGTH) + _number(len(content)) + content
+
+
+def _number(value: int) -> bytes:
+    """Return a number as a varint."""
+    result = bytearray()
+    while value > 127:
+        result.append(value & 127 | 128)
+        value >>= 7
+    return bytes((*result, value))
