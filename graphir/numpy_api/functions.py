@@ -27,7 +27,7 @@ from graphir.numpy_api.pieces import PIECES, unstack
 from graphir.numpy_api.products import PRODUCTS
 from graphir.numpy_api.reductions import masked
 from graphir.numpy_api.reductions.masked import UNSET, reduced
-from graphir.numpy_api.statistics import STATISTICS, spread_dtype
+from graphir.numpy_api.statistics import STATISTICS, quantiles, spread_dtype
 from graphir.numpy_api.traced_numbers import TracedNumber
 from graphir.numpy_api.ufuncs import DirectAdder
 from graphir.ops.dims import product
@@ -365,6 +365,7 @@ FUNCTIONS = _resolve()
 """The implementation on symbols of each NumPy function."""
 
 BODY_FUNCTIONS: dict[str, Function] = {
+    "_quantile": quantiles,
     "compiled_interp": interpolated,
     "compiled_interp_complex": interpolated,
 }

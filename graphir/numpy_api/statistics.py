@@ -1,18 +1,21 @@
-"""NumPy's statistics on symbols: reductions without NaN, and medians."""
+"""NumPy's statistics on symbols: reductions without NaN, medians, quantiles and averages."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from math import prod
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphir import ops
 from graphir.dtypes import DType, numpy_code
-from graphir.errors import PromotionError, ShapeError
+from graphir.errors import GraphError, PromotionError, ShapeError
 from graphir.ir.symbol import Symbol
-from graphir.numpy_api.movement import axes_of
+from graphir.numpy_api.movement import as_symbols, axes_of, moveaxis
+from graphir.numpy_api.products import wide
 from graphir.numpy_api.reductions import masked
 from graphir.numpy_api.ufuncs import DirectAdder
 from graphir.ops.dims import Size
@@ -124,6 +127,82 @@ def _median(a: Symbol, axis: Any = None, *, keepdims: bool = False) -> Symbol:
     return ops.reshape(middle, kept_shape) if keepdims else middle
 
 
+def quantiles(
+    arr: Symbol,
+    quantiles: Any,
+    axis: int = -1,
+    method: str = "linear",
+    weights: Any = None,
+    weak_q: bool = False,
+) -> Symbol:
+    """Return quantiles along the first axis of the result, as NumPy's private `_quantile` does.
+
+    NumPy partitions where this function sorts; the selected elements are the same. NumPy's own
+    tables give the places of the quantiles and the weights of the interpolation.
+    """
+    if weights is not None or isinstance(quantiles, Symbol):
+        raise GraphError("the places of weighted or computed quantiles depend on values")
+    try:
+        numpy_impl: Any = import_module("numpy.lib._function_base_impl")
+        table: Any = numpy_impl._QuantileMethods[method]
+    except (ImportError, AttributeError):
+        raise GraphError("this version of NumPy has no table of quantile methods") from None
+    x = ops.sort(moveaxis(arr, axis, 0), axis=0)
+    size = x.shape[0]
+    if not isinstance(size, int) or not size:
+        raise ShapeError("quantiles need an axis of known size above 0", got=str(arr.type))
+    virtual: Any = np.asanyarray(table["get_virtual_index"](size, quantiles))
+    whole = virtual.dtype.kind in "iu"
+    if table["fix_gamma"] is None or (method == "linear" and whole):
+        result = ops.gather(x, virtual, axis=0)
+    else:
+        before, after = numpy_impl._get_indexes(np.empty(size), virtual, size)
+        gamma: Any = numpy_impl._get_gamma(virtual, before, table)
+        weight = float(gamma) if weak_q else gamma.reshape(virtual.shape + (1,) * (x.rank - 1))
+        low, high = (_picked(x, places) for places in (before, after))
+        difference = high - low
+        upper = np.asarray(gamma >= 0.5).reshape(virtual.shape + (1,) * (x.rank - 1))
+        result = ops.where(upper, high - difference * (1 - weight), low + difference * weight)
+    if not x.dtype.is_inexact:
+        return result
+    if result.dtype is not x.dtype and not result.rank:
+        raise GraphError("the dtype depends on whether an element is NaN", fix="cast x first")
+    last = x[-1].cast(result.dtype)
+    return ops.where(ops.is_nan(last), last, result)
+
+
+def _picked(x: Symbol, places: NDArray[Any]) -> Symbol:
+    return ops.gather(x, np.where(places < 0, places + int(str(x.shape[0])), places), axis=0)
+
+
+# -- weighted sums
+
+
+def _average(
+    a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False
+) -> Any:
+    if weights is None:
+        mean = masked.mean(DirectAdder(a.graph), a, axis, keepdims)
+        count = a.size if axis is None else prod(a.shape[i] for i in axes_of(a, axis))
+        return (mean, ops.broadcast_to(_like(mean, count), mean.shape)) if returned else mean
+    a, weights = as_symbols(a, weights)
+    if weights.shape != a.shape:
+        if not isinstance(axis, int) or weights.shape != (a.shape[axis],):
+            raise ShapeError(
+                f"weights of {weights.type} for {a.type}", fix="give the one axis they lie on"
+            )
+        along = [1] * a.rank
+        along[axis] = weights.shape[0]  # pyright: ignore[reportArgumentType, reportCallIssue]
+        weights = ops.reshape(weights, tuple(along))
+    products = wide(a) * weights
+    if weights.shape != a.shape:
+        weights = ops.broadcast_to(weights, a.shape)
+    build = DirectAdder(weights.graph)
+    total = masked.reduced(build, ops.sum, weights, axis, keepdims, products.dtype)
+    mean = ops.sum(products, axis=axis, keepdims=keepdims) / total
+    return (mean, total) if returned else mean
+
+
 def spread_dtype(a: Symbol, dtype: Any) -> DType | None:
     """The dtype that the caller names for a variance, a real float; None for none."""
     if dtype is None:
@@ -145,5 +224,6 @@ STATISTICS: dict[str, Function] = {
     "nanvar": _nanvar,
     "nanstd": _nanstd,
     "median": _median,
+    "average": _average,
 }
 """The implementations by the function's path in numpy."""
