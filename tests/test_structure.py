@@ -51,10 +51,7 @@ FACADES = {
     "graphir.ir.serialization": (
         "graphir.text.files graphir.text.parser graphir.text.printer graphir.drawing.graphs"
     ),
-    "graphir.ir.symbol": (
-        "graphir.text.printer graphir.numpy_api.dispatch graphir.ir.operators.clipping"
-    ),
-    "graphir.numpy_api.traced_numbers": "graphir.numpy_api.dispatch",  # as Symbol
+    "graphir.ir.symbol": ("graphir.text.printer graphir.ir.operators.clipping"),
     "graphir.passes.analysis.casts.report": (
         "graphir.passes.reports.json_ graphir.passes.reports.html_rows "
         "graphir.passes.reports.sentences graphir.passes.reports.text"

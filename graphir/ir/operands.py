@@ -147,7 +147,7 @@ def own(graph: Graph, symbol: Symbol, user: str) -> Symbol:
     """Return the symbol if it belongs to the graph; else raise GraphError.
 
     While a body of control flow is traced, the graph is that of the body, in which an input stands
-    for an outer symbol. `what` names the op for the message.
+    for an outer symbol. `user` names the op for the message.
     """
     if symbol.graph is not graph:
         if graph.trace_state.body is not None:

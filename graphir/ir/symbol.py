@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
 from typing import TYPE_CHECKING, Any, Never, NoReturn
 
@@ -21,6 +22,16 @@ from graphir.promotion.operands import Operand
 if TYPE_CHECKING:
     from graphir.ir.graph import Graph
     from graphir.ops.types import TensorType
+
+
+class NumPyHandlers:
+    """The handlers of NumPy's functions on symbols; numpy_api.dispatch, above this, sets them."""
+
+    ufunc: Callable[..., Any]
+    function: Callable[..., Any]
+
+
+numpy_handlers = NumPyHandlers()
 
 
 class Symbol(SymbolOperators):
@@ -302,18 +313,14 @@ class Symbol(SymbolOperators):
     # -- NumPy's functions
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        from graphir.numpy_api.dispatch import call_ufunc
-
         try:
-            return self.graph.numpy_call(call_ufunc, ufunc, method, inputs, kwargs)
+            return self.graph.numpy_call(numpy_handlers.ufunc, ufunc, method, inputs, kwargs)
         except MissingOpError as error:
             raise keep_refusal(error, _getframe(1)) from None
 
     def __array_function__(self, function: Any, _: Any, args: Any, kwargs: Any) -> Any:
-        from graphir.numpy_api.dispatch import call_function
-
         try:
-            return self.graph.numpy_call(call_function, function, args, kwargs)
+            return self.graph.numpy_call(numpy_handlers.function, function, args, kwargs)
         except MissingOpError as error:
             raise keep_refusal(error, _getframe(1)) from None
 

@@ -18,7 +18,7 @@ from graphir.ir.graph import Graph
 from graphir.ir.literals import is_literal
 from graphir.ir.operands import may_be_operand, symbols_of
 from graphir.ir.operators.powers import power
-from graphir.ir.symbol import Symbol
+from graphir.ir.symbol import Symbol, numpy_handlers
 from graphir.location import (
     INTERMEDIATE,
     NUMPY,
@@ -419,3 +419,5 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "reduceat": _reduce_at,
     "outer": _outer,
 }
+
+numpy_handlers.ufunc, numpy_handlers.function = call_ufunc, call_function

@@ -25,7 +25,7 @@ from graphir.dtypes import DType
 from graphir.errors import GraphError
 from graphir.ir.literals import DeferredNumber, literal_array
 from graphir.ir.operands import is_computed
-from graphir.ir.symbol import Symbol
+from graphir.ir.symbol import Symbol, numpy_handlers
 from graphir.numpy_api.number_questions import (
     Computation,
     Feed,
@@ -372,18 +372,14 @@ class TracedNumber(DeferredNumber):
         return self.trace.filled(self, dtype)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        from graphir.numpy_api.dispatch import call_ufunc
-
-        return call_ufunc(self.trace.open_graph(), ufunc, method, inputs, kwargs)
+        return numpy_handlers.ufunc(self.trace.open_graph(), ufunc, method, inputs, kwargs)
 
     def __array_function__(self, function: Any, _: Any, args: Any, kwargs: Any) -> Any:
         """Call NumPy on the plain values of numbers alone; beside symbols, add ops."""
-        from graphir.numpy_api.dispatch import call_function
-
         if function in (np.ndim, np.shape, np.size):
             return function(0, *args[1:], **kwargs)
         if _has_symbol(args) or _has_symbol(tuple(kwargs.values())):
-            return call_function(self.trace.open_graph(), function, args, kwargs)
+            return numpy_handlers.function(self.trace.open_graph(), function, args, kwargs)
         return function(*concrete(tuple(args)), **{k: concrete(v) for k, v in kwargs.items()})
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NDArray[Any]:

@@ -18,8 +18,10 @@ from graphir.passes.analysis.casts.fixes import number_fix, source_fix
 from graphir.passes.analysis.casts.layers import overflows
 from graphir.passes.analysis.casts.ranking import is_cause, is_modular
 from graphir.passes.analysis.casts.widening import (
+    InnerWidening,
     Widening,
     in_call,
+    made_elsewhere,
     next_values,
     uncast,
 )
@@ -49,7 +51,11 @@ def sentences(report: CastReport) -> list[str]:
     lossy = dict.fromkeys(_loss(report, site, number) for site, number in causes)
     overflow = _overflow(report, [site.row for site, _ in causes])
     widened = [_widened(report, widening) for widening in report.widenings]
-    texts = [*report.graph.notes, *lossy, *overflow, *widened]
+    lines = {widening.step.location.place[:2] for widening in report.widenings}
+    inner = [x for x in report.inner_widenings if x.step.location.place[:2] not in lines]
+    most = [x for x in inner if x.following >= inner[0].following / 2]
+    inner = dict.fromkeys(_inner_widening(report, x) for x in most[:_MOST_INNER])
+    texts = [*report.graph.notes, *lossy, *overflow, *widened, *inner]
     return [printable(text, _LONGEST) for text in texts]  # names come from the program
 
 
@@ -186,8 +192,20 @@ def _widened(report: CastReport, widening: Widening) -> str:
     return _widening_step(report, widening, dtype, f"{name} is {dtype}")
 
 
+_MOST_INNER = 3
+"""The greatest number of sentences about values that are wide within the program."""
+
 _LONGEST = 2000
 """The most characters of a sentence."""
+
+
+def _inner_widening(report: CastReport, widening: InnerWidening) -> str:
+    """Return the sentence about a cast that widens the values of other lines."""
+    row, step, position, following = widening
+    maker = None if position is None else made_elsewhere(step, uncast(step.args[position]))
+    steps = "a step" if following == 1 else f"{following} steps"
+    head = f"{row.source} becomes {row.target}, for {steps} after it,"
+    return _widening_step(report, Widening(-1, step, position, maker), row.target, head)
 
 
 def _widening_step(report: CastReport, widening: Widening, dtype: DType, head: str) -> str:

@@ -233,7 +233,8 @@ def rule_set(text: str) -> PromotionRules:
     try:
         return rules(PromotionRules.from_lattice(text))
     except (GraphirError, OSError) as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+        problem = str(error) if text in str(error) else f"{text}: {error}"
+        raise argparse.ArgumentTypeError(problem) from None
 
 
 def add_rule_set(command: Any, default: str | None = "max", what: str = "a rule set") -> None:

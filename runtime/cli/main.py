@@ -26,6 +26,7 @@ from graphir.runtime.cli.arguments import (
     write_text,
 )
 from graphir.runtime.cli.casts import add_casts, add_draw
+from graphir.runtime.cli.demo import demo
 from graphir.runtime.cli.doctor import add_doctor
 from graphir.runtime.cli.export import add_export
 from graphir.runtime.cli.graphs import load_graph, load_run
@@ -117,8 +118,6 @@ def _note(text: str) -> None:
 
 
 def _demo(args: argparse.Namespace) -> None:
-    from graphir.runtime.cli.demo import demo
-
     write_text(demo(), args)
 
 

@@ -9,6 +9,7 @@ from graphir import DType, Graph
 from graphir.passes import CastReport, cast_report
 from graphir.passes.reports.text import report_text
 from graphir.runtime.recording import record
+from graphir.runtime.sources import from_jax, from_torch
 from graphir.runtime.testing.signatures import dtype_text, library_of, result_leaves
 
 
@@ -23,8 +24,6 @@ def _run(
     """Return the dtypes of the results of a call, by their paths, and the report of its casts."""
     library = library_of([*args, *keywords.values()])
     if library:
-        from graphir.runtime.sources import from_jax, from_torch
-
         graph: Graph = (from_jax if library == "jax" else from_torch)(function, *args, **keywords)
         several = len(graph.outputs) > 1
         dtypes = {

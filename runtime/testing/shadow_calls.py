@@ -21,6 +21,7 @@ from graphir.runtime.recording.values import (
     plain,
     recording_with,
 )
+from graphir.runtime.sources import from_jax, from_torch
 from graphir.runtime.testing.facts import Facts, Span
 from graphir.runtime.testing.instrument import WatchedFunction
 from graphir.runtime.testing.ledger import CallRecord
@@ -185,8 +186,6 @@ class ShadowCalls:
         keywords: Mapping[str, Any],
     ) -> None:
         """Send what a function of JAX or torch does with arrays like these."""
-        from graphir.runtime.sources import from_jax, from_torch
-
         assert self.root is not None
         signature.claims += 1
         span = Span(self.root, signature.call.arguments, 0)

@@ -24,6 +24,7 @@ from graphir.passes import Policy
 from graphir.runtime.recording import record
 from graphir.runtime.recording.captured import UNDER_TEST, ArraySlot, slots
 from graphir.runtime.recording.numpy_.creation import MakerPlaces, maker_places
+from graphir.runtime.recording.numpy_.watched_code import watched_code
 from graphir.runtime.recording.session import RecordingSession
 from graphir.runtime.testing import instrument
 from graphir.runtime.testing.dtype_names import HiddenDtypes
@@ -440,8 +441,6 @@ def _workers() -> int:
 
 def _warm_up() -> None:
     """Record once, so that shadows find modules and caches loaded."""
-    from graphir.runtime.recording.numpy_.watched_code import watched_code
-
     watched_code("", __file__)
 
     def twice(x: Any) -> Any:

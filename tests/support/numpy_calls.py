@@ -136,6 +136,14 @@ FUNCTION_CALLS: dict[str, Callable[..., Any]] = {
     "einsum of three": lambda x: np.einsum("ij,kj,k->i", x, x, x[:, 0]),
     "einsum that repeats": lambda x: np.einsum("ij,ij->ij", x[:, :1], x),
     "einsum with arrays": lambda x: np.einsum("ij,j", x, np.ones(3, np.int8)),
+    "average": lambda x: (
+        np.average(x),
+        np.average(x, axis=1),
+        np.average(x, 0, weights=np.array([1, 3])),
+        np.average(x, weights=np.ones((2, 3), "f4")),
+    ),
+    "average ret": lambda x: np.average(x, 0, weights=np.array([1.0, 3.0]), returned=True),
+    "average ret2": lambda x: np.average(x, 0, returned=True),
 }  # fmt: skip
 
 

@@ -34,7 +34,12 @@ from graphir.passes.analysis.casts.ranking import ranked
 from graphir.passes.analysis.casts.rows import CastRow
 from graphir.passes.analysis.casts.sites import CastSites
 from graphir.passes.analysis.casts.walk import CastWalk
-from graphir.passes.analysis.casts.widening import Widening, widenings
+from graphir.passes.analysis.casts.widening import (
+    InnerWidening,
+    Widening,
+    inner_widenings,
+    widenings,
+)
 from graphir.passes.analysis.diff import GraphDiff
 from graphir.passes.analysis.item_sequence import ItemSequence
 from graphir.passes.analysis.policies.patterns import cast_pattern
@@ -160,6 +165,11 @@ class CastReport(ItemSequence[CastRow]):
         return list(widenings(self.view, inputs, step_results))
 
     @cached_property
+    def inner_widenings(self) -> list[InnerWidening]:
+        """The casts that widen floats beyond their line, those with most steps after them first."""
+        return inner_widenings(self.view, self)
+
+    @cached_property
     def layers(self) -> list[LayerTotals]:
         """The totals of casts, bytes and losses by layer, or by function without layers."""
         return layers(self._unfiltered)
@@ -273,8 +283,9 @@ class CastReport(ItemSequence[CastRow]):
 
     def _with(self, **changes: Any) -> CastReport:
         new = copy(self)
-        for name in ("sites", "layers", "audited"):
-            vars(new).pop(name, None)
+        for name, attribute in vars(CastReport).items():
+            if isinstance(attribute, cached_property):
+                vars(new).pop(name, None)
         vars(new).update(changes)
         return new
 

@@ -9,13 +9,18 @@ cast or an argument, is no widening, and neither is the accumulator of a sum or 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from operator import attrgetter
+from typing import TYPE_CHECKING, NamedTuple
 
 from graphir import DType, Graph, Symbol, ops
 from graphir.ir.inlining import Junction
 from graphir.location import Location
 from graphir.ops import dtype_rules as signatures
+from graphir.ops.types import NoTensorType
 from graphir.passes.analysis.expressions import default_dtype, expression
+
+if TYPE_CHECKING:
+    from graphir.passes.analysis.casts.rows import CastRow
 
 
 class Widening(NamedTuple):
@@ -295,3 +300,69 @@ def made_elsewhere(step: Symbol, operand: Symbol) -> Symbol | None:
 
 def _line(location: Location) -> tuple[str, int]:
     return location.file, location.line
+
+
+class InnerWidening(NamedTuple):
+    """A cast that widens floats beyond its line, though perhaps no result is wider than all inputs.
+
+    It is implicit: a narrow float meets a wide one that the program did not ask for there. The
+    steps that follow compute in the wide dtype on other lines, until a cast narrows the values.
+
+    `position` is None if both operands are narrow and their promotion is wide.
+    """
+
+    row: CastRow
+    step: Symbol
+    position: int | None
+    following: int
+
+
+def inner_widenings(view: Graph, rows: Iterable[CastRow]) -> list[InnerWidening]:
+    """Return the inner widenings of an explicit graph, with inline bodies, longest first."""
+    by_step: dict[int, CastRow] = {}
+    for row in rows:
+        if row.user is not None and _widens(row):
+            by_step.setdefault(row.user.index, row)
+    causes: dict[int, int] = {}  # by the index of a symbol, that of the step that widened it
+    counts = dict.fromkeys(by_step, 0)
+    for symbol in view.symbols if by_step else ():
+        if isinstance(symbol.type, NoTensorType) or (symbol.op is ops.cast and not symbol.origins):
+            continue
+        alike = (x for x in symbol.args if x.index in causes and x.dtype is symbol.dtype)
+        cause = next((causes[x.index] for x in alike), None)
+        if cause is None and symbol.index in by_step:
+            cause = symbol.index
+        if cause is not None:
+            causes[symbol.index] = cause
+            if symbol.op.computes and _line(symbol.location) != _line(view.symbols[cause].location):
+                counts[cause] += 1
+    each = (_inner_widening(by_step[index], count) for index, count in counts.items() if count)
+    return sorted(filter(None, each), key=attrgetter("following"), reverse=True)
+
+
+def _inner_widening(row: CastRow, following: int) -> InnerWidening | None:
+    """Return the inner widening of a cast; None where the wide dtype is asked for."""
+    step = row.user
+    assert step is not None
+    positions = step.op.signature.promoted or range(len(step.args))
+    dtypes = {i: uncast(step.args[i]).dtype for i in positions}
+    wide = [i for i, dtype in dtypes.items() if dtype is row.target]
+    if len(set(dtypes.values())) == 1 or any(_is_written(step.args[i]) for i in wide):
+        return None
+    return InnerWidening(row, step, wide[0] if wide else None, following)
+
+
+def _widens(row: CastRow) -> bool:
+    """Whether a row converts a float, as rules imply, to a dtype of more precision."""
+    source, target = row.source, row.target
+    floats = source.is_inexact and target.is_inexact and not source.weak
+    implied = row.kind == "implicit" and row.rule != "explicit"
+    return implied and floats and source.part.precision < target.part.precision
+
+
+def _is_written(symbol: Symbol) -> bool:
+    """Whether a value comes from a cast that the program asks for."""
+    symbol = uncast(symbol)
+    while symbol.op.kind == "movement" and symbol.args:
+        symbol = uncast(symbol.args[0])
+    return symbol.op is ops.cast

@@ -248,6 +248,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "apart": (lambda: np.unstack(Z), "known size; got n"),
     "compress": (lambda: np.compress(Z[:, 0] > 0, Z), "depends on values"),
     "shift": (lambda: np.fft.fftshift(Z), "known size; got n"),
+    "weights": (lambda: np.average(Z, 1, weights=np.ones(2)), "give the one axis"),
     "letters": (lambda: np.trace(Z, "two"), r"it takes \(a, offset, axis1, axis2, dtype\): bad"),
     "one axis twice": (lambda: np.squeeze(Z[:1, :1], (0, 0)), "repeated"),
     "a new axis twice": (lambda: np.expand_dims(Z, (0, -4)), "repeated"),

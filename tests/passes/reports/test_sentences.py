@@ -128,3 +128,33 @@ def test_rows_that_differ_in_their_number_are_one() -> None:
     report = record(weighted, X).report()
     (site,) = report.sites
     assert (site.times, len(report)) == (3, 3)
+
+
+def test_a_widening_inside_a_program_of_mixed_inputs_names_its_consequences() -> None:
+    g = Graph("block", rules="jax")
+    x, weights = g.input("bfloat16", (4, 4)), g.input("bfloat16", (4, 4))
+    scale = g.input("float32", (4,))
+    normal = x * scale
+    hidden = normal @ weights
+    g.output(hidden - weights)
+    line = normal.location.line
+    (sentence,) = cast_report(g).sentences
+    assert sentence == (
+        f"bfloat16 becomes float32, for 2 steps after it, because line {line} multiplies by "
+        f'`scale`, a float32 of line {line - 1}; write x * scale.astype("bfloat16")'
+    )
+
+
+def test_a_widening_without_consequences_is_no_sentence() -> None:
+    g = Graph("local", rules="jax")
+    x, scale = g.input("bfloat16", (4,)), g.input("float32", (4,))
+    g.output((x * scale).astype("bfloat16") + x, g.input("float32", (2,)))
+    assert cast_report(g).sentences == []
+
+
+def test_a_wide_operand_that_the_program_asks_for_is_no_sentence() -> None:
+    g = Graph("accumulated", rules="jax")
+    x, weights = g.input("bfloat16", (4, 4)), g.input("bfloat16", (4, 4))
+    hidden = x.astype("float32") @ weights
+    g.output(hidden * hidden, g.input("float32", (2,)))
+    assert cast_report(g).sentences == []
