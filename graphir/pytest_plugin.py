@@ -138,6 +138,21 @@ class CastsPlugin:
         self.run.watch.leave(last=True)
         return result
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> pytest.TestReport | None:
+        """Report a failure in a shadow without its traceback, which takes long and nobody reads."""
+        if call.when == "collect":
+            return None
+        is_failure = call.excinfo is not None and not call.excinfo.errisinstance(
+            pytest.skip.Exception
+        )
+        if not (is_failure and self.run.watch.is_shadow):
+            return None
+        text = "it fails in a shadow"
+        return pytest.TestReport(item.nodeid, item.location, {}, "failed", text, call.when)
+
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Take in the ledger of a worker of pytest-xdist."""

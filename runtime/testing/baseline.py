@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from graphir import DType, GraphError
-from graphir.runtime.testing.ledger import CallRecord, CastFact, Ledger
+from graphir.runtime.testing.ledger import BLANK, CallRecord, CastFact, Ledger
+from graphir.source_text import source_line
 from graphir.text.atomic_files import replace_file
 
 VERSION = 1
@@ -23,13 +24,17 @@ VERSION = 1
 
 @dataclass
 class Finding:
-    """A line with a wider dtype or a new loss, why, and the tests that reach it."""
+    """A line that widened a dtype or added a loss, why, and the tests that reach it."""
 
     file: str
     line: int
     text: str
     reasons: dict[str, None] = field(default_factory=dict[str, None])
     tests: dict[str, None] = field(default_factory=dict[str, None])
+    edited: bool = False
+    """Whether the line is new in its function."""
+    is_result: bool = False
+    """Whether the reason is the dtype of a result."""
 
 
 def baseline_json(ledger: Ledger, package: str) -> str:
@@ -37,14 +42,19 @@ def baseline_json(ledger: Ledger, package: str) -> str:
     functions: dict[str, Any] = {}
     for (name, arguments), call in ledger.calls.items():
         if call.recordings and (call.results or _stored_casts(call.casts)):
-            calls = functions.setdefault(name, {"calls": {}})["calls"]
-            calls[arguments] = {
+            entry = functions.setdefault(name, {"lines": _lines(ledger, name), "calls": {}})
+            entry["calls"][arguments] = {
                 "results": {path: sorted(dtypes) for path, dtypes in call.results.items()},
                 "tests": sorted(call.recorded_in),
                 "casts": [_cast_json(x) for x in sorted(_stored_casts(call.casts))],
             }
     document = {"version": VERSION, "package": package, "functions": functions}
     return json.dumps(document, indent=1, sort_keys=True) + "\n"
+
+
+def _lines(ledger: Ledger, name: str) -> str:
+    digests = ledger.sources.get(name, "").split()
+    return " ".join(dict.fromkeys(x for x in digests if x != BLANK))
 
 
 def _stored_casts(casts: Iterable[CastFact]) -> list[CastFact]:
@@ -79,28 +89,81 @@ def read_baseline(path: Path) -> dict[str, Any]:
     return functions
 
 
-def findings(before: Mapping[str, Any], ledger: Ledger) -> list[Finding]:
-    """Return the lines by which the calls of a baseline have wider results or new losses now."""
+def findings(before: Mapping[str, Any], ledger: Ledger, root: Path) -> list[Finding]:
+    """Return the lines by which the calls of a baseline have wider results or new losses now.
+
+    If the function of such a line has lines that it did not have before, the nearest of these is
+    the line: `root` is the folder of its file. What other functions then compute in other dtypes,
+    in the same tests, are consequences.
+    """
     at_lines: dict[tuple[str, int], Finding] = {}
+    consequences: list[Finding] = []
     for (name, arguments), call in ledger.calls.items():
         former = before.get(name, {}).get("calls", {}).get(arguments)
         if former is None or not call.recordings:
             continue
         changes = [*_new_casts(former["casts"], call), *_new_results(former["results"], call)]
-        for file, line, text, reason in changes:
-            finding = at_lines.setdefault((file, line), Finding(file, line, text))
-            finding.reasons[reason] = None
+        for change in changes:
+            finding = _finding(change, before, ledger, root)
             finding.tests.update(dict.fromkeys(call.tests))
+            if finding.edited:
+                _add(at_lines, finding)
+            else:
+                consequences.append(finding)
+    edits = list(at_lines.values())
+    for each in consequences:
+        causes = [x for x in edits if x.tests.keys() & each.tests.keys()]
+        for cause in causes:
+            cause.reasons.update(dict.fromkeys(_at(each, reason) for reason in each.reasons))
+        if not causes:
+            _add(at_lines, each)
     return sorted(at_lines.values(), key=lambda x: (x.file, x.line))
 
 
-class _Change(NamedTuple):
-    """A cast or a result that differs from the baseline, at a line."""
+def _add(at_lines: dict[tuple[str, int], Finding], finding: Finding) -> None:
+    own = at_lines.setdefault((finding.file, finding.line), finding)
+    own.reasons.update(finding.reasons)
+    own.tests.update(finding.tests)
 
+
+def _at(finding: Finding, reason: str) -> str:
+    return reason if finding.is_result else f"line {finding.line} {reason}"
+
+
+class _Change(NamedTuple):
+    """A cast or a result that differs from the baseline, at a line of a function."""
+
+    function: str
     file: str
     line: int
     text: str
     reason: str
+    is_result: bool = False
+
+
+def _finding(change: _Change, before: Mapping[str, Any], ledger: Ledger, root: Path) -> Finding:
+    """Return the finding of a change: at the nearest line that is new in the function, if any."""
+    function, file, line, text, reason, is_result = change
+    new = _new_lines(function, before, ledger)
+    if not new:
+        return Finding(file, line, text, {reason: None}, is_result=is_result)
+    near = max((x for x in new if x <= line), default=min(new))
+    if near != line and not is_result:
+        reason = f"line {line} {reason}"
+    text = source_line(str(root / file), near).strip()
+    return Finding(file, near, text, {reason: None}, edited=True, is_result=is_result)
+
+
+def _new_lines(function: str, before: Mapping[str, Any], ledger: Ledger) -> list[int]:
+    """Return the lines that a function of the baseline did not have before."""
+    function = function.partition(".<")[0]
+    digests, former = ledger.sources.get(function), before.get(function)
+    line = next((x.line for x in ledger.calls.values() if x.function == function and x.line), 0)
+    if digests is None or former is None or not line:
+        return []
+    lines_before = set(former["lines"].split())
+    pairs = enumerate(digests.split(), line)
+    return [number for number, digest in pairs if digest != BLANK and digest not in lines_before]
 
 
 def _new_casts(former: list[dict[str, str]], call: CallRecord) -> Iterator[_Change]:
@@ -117,7 +180,7 @@ def _new_casts(former: list[dict[str, str]], call: CallRecord) -> Iterator[_Chan
             continue
         new = [x for text, x in casts.items() if text not in dtypes_before] or list(casts.values())
         for x in new:
-            yield _Change(x.file, x.line, x.text, cast_reason(x))
+            yield _Change(x.function, x.file, x.line, x.text, cast_reason(x))
 
 
 def cast_reason(cast: CastFact) -> str:
@@ -140,10 +203,10 @@ def _new_results(former: Mapping[str, list[str]], call: CallRecord) -> Iterator[
             what = "returns" if path == "result" else f"makes {path}"
             reason = f"{call.function}({call.arguments}) {what} {dtype}, was {before_text}"
             if origins:
-                yield _Change(*origins[0], reason)
+                yield _Change(*origins[0], reason, True)
             else:
                 text = f"def {call.function.rpartition(':')[2].rpartition('.')[2]}"
-                yield _Change(call.file, call.line, text, reason)
+                yield _Change(call.function, call.file, call.line, text, reason, True)
 
 
 def _worse(before: str, after: str) -> bool:

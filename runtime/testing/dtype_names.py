@@ -13,8 +13,6 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-import numpy as np
-
 _PACKAGE = "ml_dtypes"
 
 
@@ -27,6 +25,8 @@ class HiddenDtypes(MetaPathFinder, Loader):
 
     def hide(self) -> None:
         """Hide what the import of ml_dtypes has added."""
+        import numpy as np
+
         modules = {x: sys.modules[x] for x in sys.modules if x.partition(".")[0] == _PACKAGE}
         table: Any = np.sctypeDict
         names = {x: kind for x, kind in table.items() if kind.__module__ == _PACKAGE}
@@ -39,6 +39,8 @@ class HiddenDtypes(MetaPathFinder, Loader):
 
     def show(self) -> None:
         """Add all of it again."""
+        import numpy as np
+
         if self in sys.meta_path:
             sys.meta_path.remove(self)
         sys.modules.update(self._modules)

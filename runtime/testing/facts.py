@@ -73,7 +73,9 @@ class PackagePlaces:
 
     def origin(self, location: Location) -> ResultOrigin:
         """Return a location as the origin of a result."""
-        return ResultOrigin(self.file(location.source), location.line, self.text(location))
+        return ResultOrigin(
+            self.function(location), self.file(location.source), location.line, self.text(location)
+        )
 
 
 class Facts:

@@ -49,6 +49,7 @@ class WatchedFunction:
     qualname: str
     file: str
     line: int
+    end_line: int
     kind: Kind
     own: CodeType
     watched: CodeType
@@ -103,7 +104,8 @@ def watched_functions(modules: list[ModuleType], numbers: Iterator[int]) -> list
         for number, node, kind, codes in places:
             own = codes[0]
             key = file, own.co_qualname, own.co_firstlineno
-            facts = module.__name__, own.co_qualname, file, node.lineno, kind
+            end = node.end_lineno or node.lineno
+            facts = module.__name__, own.co_qualname, file, node.lineno, end, kind
             functions[key] = WatchedFunction(number, *facts, *codes)
     _find_functions(functions)
     return [x for x in functions.values() if x.functions]

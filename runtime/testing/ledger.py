@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from hashlib import blake2s
 from typing import Any, NamedTuple
+
+from graphir.source_text import source_line
 
 
 class CastFact(NamedTuple):
@@ -43,6 +46,7 @@ class CastFact(NamedTuple):
 class ResultOrigin(NamedTuple):
     """A line that gave a result its dtype."""
 
+    function: str
     file: str
     line: int
     text: str
@@ -109,7 +113,8 @@ class Ledger:
 
     `refused` has the reason by function, `lost_calls` those for which recordings of functions
     came to nothing, `differences` the lines that differ under other rules, each with the
-    functions that reach it. `modules` is the number of those that were watched.
+    functions that reach it; `sources` the lines of each function, as digests. `modules` is the
+    number of those that were watched.
     """
 
     calls: dict[tuple[str, str], CallRecord] = field(
@@ -118,6 +123,7 @@ class Ledger:
     refused: dict[str, str] = field(default_factory=dict[str, str])
     lost_calls: dict[str, str] = field(default_factory=dict[str, str])
     differences: dict[Difference, None] = field(default_factory=dict[Difference, None])
+    sources: dict[str, str] = field(default_factory=dict[str, str])
     modules: int = 0
 
     @property
@@ -151,4 +157,23 @@ class Ledger:
         self.refused.update(other.refused)
         self.lost_calls.update(other.lost_calls)
         self.differences.update(other.differences)
+        self.sources.update(other.sources)
         self.modules = max(self.modules, other.modules)
+
+
+# -- digests of source lines
+
+BLANK = "-"
+"""Stands for a line without code in the digests of a function's lines."""
+
+
+def source_digest(file: str, numbers: range) -> str:
+    """Return short digests of the lines of a file with these numbers, separated by spaces."""
+    return " ".join(_line_digest(source_line(file, number)) for number in numbers)
+
+
+def _line_digest(line: str) -> str:
+    text = line.strip()
+    if not text or text.startswith("#"):
+        return BLANK
+    return blake2s(text.encode(), digest_size=3).hexdigest()

@@ -6,9 +6,9 @@ import pickle
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from graphir import GraphError, PromotionRules
+from graphir import GraphError, rules
 from graphir.passes import Policy
 from graphir.runtime.testing import baseline
 from graphir.runtime.testing.ledger import Ledger
@@ -45,11 +45,11 @@ class CastsRun:
     ) -> None:
         if problem := why_no_shadows():
             raise GraphError(f"--casts records in forked processes: {problem}")
-        self.package = package or project_package(root)
+        self.package = package or package_under_test(root)
         forbid, self.against = _words(forbid), _words(against)
         policy = Policy(forbid=forbid) if forbid else None
         for name in self.against:
-            PromotionRules.find(name)
+            rules(cast("Any", name))
         self._file, self._root = file, root
         self._former = None
         if file is not None and file.exists() and not update:
@@ -87,7 +87,7 @@ class CastsRun:
             )
         self.finished = True
         if self._former is not None:
-            self._findings = baseline.findings(self._former, self._ledger)
+            self._findings = baseline.findings(self._former, self._ledger, self._root)
         elif self._file is not None:
             baseline.write_baseline(self._file, self._ledger, self.package)
         return bool(self._findings or forbidden_lines(self._ledger) or self._unseen_lines())
@@ -132,16 +132,39 @@ def _words(texts: Sequence[str]) -> tuple[str, ...]:
     return tuple(word.strip() for text in texts for word in text.split(",") if word.strip())
 
 
-def project_package(root: Path) -> str:
-    """Return the package that has the name of a project in pyproject.toml.
+def package_under_test(root: Path) -> str:
+    """Return the name of the package under test of a project in a folder.
 
-    Raises GraphError if there is no such file, or if it names no project.
+    It is the package that has the name of the project in pyproject.toml, else the only package of
+    the folder, or of its `src`. Raises GraphError without one.
     """
+    packages = [
+        path.parent.name
+        for folder in (root / "src", root)
+        for path in sorted(folder.glob("*/__init__.py"))
+        if path.parent.name not in _OTHERS
+    ]
+    name = _project_name(root).replace("-", "_").replace(".", "_")
+    for package in packages:
+        if package.lower() == name.lower():
+            return package
+    if len(packages) == 1:
+        return packages[0]
+    if name and not packages:
+        return name
+    raise GraphError(
+        f"--casts found no package under test in {root}",
+        got=", ".join(packages) or "no packages",
+        fix="name it: --casts=PACKAGE, or `casts = PACKAGE` in the settings",
+    )
+
+
+_OTHERS = {"tests", "test", "testing", "docs", "doc", "examples", "benchmarks", "tools", "scripts"}
+
+
+def _project_name(root: Path) -> str:
     try:
         project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
-        return project["project"]["name"].lower().replace("-", "_").replace(".", "_")
+        return project["project"]["name"]
     except (OSError, ValueError, KeyError):
-        raise GraphError(
-            f"--casts found no package under test: no project is named in {root}/pyproject.toml",
-            fix="name it: --casts=PACKAGE, or `casts = PACKAGE` in the settings",
-        ) from None
+        return ""

@@ -31,10 +31,18 @@ from graphir.runtime.testing.dtype_names import HiddenDtypes
 from graphir.runtime.testing.facts import Facts, PackagePlaces
 from graphir.runtime.testing.instrument import WatchedFunction
 from graphir.runtime.testing.isolation import observe_acts, visible_act
-from graphir.runtime.testing.ledger import CallRecord, Ledger
+from graphir.runtime.testing.ledger import (
+    CallRecord,
+    Ledger,
+    source_digest,
+)
 from graphir.runtime.testing.shadow import Shadow, ShadowSide, fork, why_visible
 from graphir.runtime.testing.shadow_calls import MOST_RECORDINGS, CallSignature, ShadowCalls
-from graphir.runtime.testing.signatures import arguments_text, array_dtypes, call_key
+from graphir.runtime.testing.signatures import (
+    arguments_text,
+    array_dtypes,
+    call_key,
+)
 
 MOST_SIGNATURES = 24
 """The most signatures of a function that are recorded."""
@@ -137,6 +145,11 @@ class FunctionWatch:
             self.leave()
             self._shadow = None
 
+    @property
+    def is_shadow(self) -> bool:
+        """Whether this process is a shadow."""
+        return self._calls_here is not None
+
     def leave(self, last: bool = False) -> None:
         """End this process if it is a shadow; with `last`, after the last of its tests alone."""
         if self._calls_here is not None and (not last or self._tests_left <= 1):
@@ -177,7 +190,10 @@ class FunctionWatch:
             self.ledger.add_call(signature.call)
         reached = {name for name, _ in self.ledger.calls}
         for function in self._functions.values():
-            if function.name not in reached and self._elsewhere[function.number % MOST_FUNCTIONS]:
+            if function.name in reached:
+                lines = range(function.line, function.end_line + 1)
+                self.ledger.sources[function.name] = source_digest(function.file, lines)
+            elif self._elsewhere[function.number % MOST_FUNCTIONS]:
                 self.ledger.refused.setdefault(function.name, ELSEWHERE)
         self.ledger.modules = len(self._modules)
         return self.ledger
