@@ -9,6 +9,7 @@ from graphir.dtype_lattices.order import Lattice
 from graphir.dtypes import DType
 from graphir.errors import PromotionError, RulesFix
 from graphir.promotion.operands import ALONE, Place, Typed, instead_of
+from graphir.promotion.registry import rule_sets
 from graphir.promotion.rules import PromotionRules
 from graphir.promotion.scalars import WEAK, cell_of, float_of, number_text
 
@@ -95,13 +96,21 @@ class LibraryRules(PromotionRules):
         return dtype
 
     def lacking(self, dtype: DType, why: str) -> PromotionError:
-        """Build the error for a dtype that the library lacks; its fix names a dtype instead."""
+        """Build the error for a dtype that the library lacks.
+
+        Its fixes name a dtype and the first two families of rule sets that have it.
+        """
         near = instead_of(dtype, self.dtypes)
         fix = f"choose one of {', '.join(map(str, self.dtypes))}"
         if near is not None and dtype.exact_in(near):
             fix = f"write DType.{near}, which has all its values"
         problem = f"there is no {self.name_of(dtype)} under {self.name!r}"
-        return PromotionError(problem, reason=why, fix=(fix, RulesFix("rules that have it")))
+        having = [each.name for each in rule_sets() if each.lattice and dtype in each.dtypes]
+        families = {name.partition("_")[0]: name for name in reversed(["max", *having])}
+        names = [f"rules={name!r}" for name in reversed(families.values())][:2]
+        verb = "has" if len(names) == 1 else "have"
+        other = f"{' or '.join(names)}, which {verb} it"
+        return PromotionError(problem, reason=why, fix=(fix, RulesFix(other)))
 
     def division(self, dtype: DType, op: str) -> DType:
         """Return the dtype in which `/` computes: that of functions of floats."""

@@ -61,7 +61,7 @@ def test_reports_name_the_cell_and_show_its_lines(notebook: Notebook) -> None:
     assert " --> In[1]:4:10, lhs of multiply" in details
     assert "4 | result = x * y" in details and "  |          ^" in details
     assert 'loc("In[1]":4:10 to :15)' in str(graph)
-    assert "In[1]:4:10" in report._repr_html_() and "ipykernel" not in report._repr_html_()
+    assert "In[1]:4" in report._repr_html_() and "ipykernel" not in report._repr_html_()
 
 
 def test_errors_name_the_cell(notebook: Notebook) -> None:
