@@ -7,7 +7,6 @@ NumPy that depends on values is an error of the run.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,11 +14,10 @@ import numpy as np
 from graphir import ops
 from graphir.dtypes import DType
 from graphir.errors import GraphError, ShapeError
+from graphir.hints import ArrayOrNumber
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.movement import as_symbols, flat
-
-Function = Callable[..., Any]
-
+from graphir.semantics.library_calls import Function
 
 # -- what a run demands of values
 
@@ -49,7 +47,7 @@ def joined_at(ufunc: np.ufunc, x: Symbol, places: Symbol, values: Symbol) -> Sym
     return ops.index_add(x, values, places, axis=0)
 
 
-def _bincount(x: Any, weights: Any = None, minlength: Any = 0) -> Symbol:
+def _bincount(x: ArrayOrNumber, weights: ArrayOrNumber | None = None, minlength: Any = 0) -> Symbol:
     size = operator.index(minlength)
     places, *rest = as_symbols(x, *([] if weights is None else [weights]))
     if places.rank != 1 or any(w.shape != places.shape or w.dtype.is_complex for w in rest):
@@ -75,12 +73,12 @@ def _bincount(x: Any, weights: Any = None, minlength: Any = 0) -> Symbol:
 
 
 def _isin(
-    element: Any,
-    test_elements: Any,
+    element: ArrayOrNumber,
+    test_elements: ArrayOrNumber,
     assume_unique: bool = False,
     invert: bool = False,
     *,
-    kind: Any = None,
+    kind: str | bytes | None = None,
 ) -> Symbol:
     """Return whether each element equals one of others."""
     x, y = as_symbols(element, test_elements)

@@ -12,8 +12,9 @@ from typing import Any, NoReturn, cast
 import numpy as np
 
 from graphir import ops
-from graphir.dtypes import DType, numpy_code
+from graphir.dtypes import DType, DTypeLike, numpy_code
 from graphir.errors import GraphError, GraphirError, MissingOpError, PromotionError
+from graphir.hints import ArrayOrNumber, Ints, NumPyCode
 from graphir.ir.graph import Graph
 from graphir.ir.literals import is_literal
 from graphir.ir.operands import may_be_operand, symbols_of
@@ -137,7 +138,7 @@ def call_ufunc(
 _COMPARISONS = {np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal}
 
 
-def _scalar(operand: Any) -> Any:
+def _scalar(operand: ArrayOrNumber) -> Any:
     """Return a 0-d array as a scalar.
 
     NumPy turns the scalar in `np.float32(2) < x` into a 0-d array.
@@ -145,7 +146,7 @@ def _scalar(operand: Any) -> Any:
     return operand[()] if type(operand) is np.ndarray and not operand.ndim else operand
 
 
-def _exponent(graph: Graph, base: Any, exponent: Any) -> Any:
+def _exponent(graph: Graph, base: ArrayOrNumber, exponent: ArrayOrNumber) -> Any:
     """Return an exponent of np.power, as an array if `**` would take a short cut.
 
     np.power has no short cuts: np.power(x, 2) of bools is int64, whereas x**2 is int8.
@@ -156,7 +157,7 @@ def _exponent(graph: Graph, base: Any, exponent: Any) -> Any:
     return strong(exponent) if short else exponent
 
 
-def _has_shortcut(exponent: Any, rules: PromotionRules, base: TensorType) -> bool:
+def _has_shortcut(exponent: complex, rules: PromotionRules, base: TensorType) -> bool:
     return rules.shortcut(exponent, Place((base, Number(exponent)), 1, ops.pow.name))
 
 
@@ -178,7 +179,7 @@ def _arrays(graph: Graph, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(_array(graph, operand, whole) for operand in inputs)
 
 
-def _array(graph: Graph, operand: Any, whole: bool) -> Any:
+def _array(graph: Graph, operand: ArrayOrNumber, whole: bool) -> Any:
     """Return a number as an array; several ints alone become int64, as in NumPy."""
     if type(operand) is TracedNumber:
         return operand.filled(graph.concrete_dtype(DType.weak_int)) if whole else operand.symbol()
@@ -347,11 +348,11 @@ def _reduce(
     ufunc: np.ufunc,
     name: str,
     x: Any,
-    axis: Any = 0,
-    dtype: Any = None,
+    axis: Ints | None = 0,
+    dtype: DTypeLike | NumPyCode | None = None,
     keepdims: bool = False,
-    initial: Any = UNSET,
-    where: Any = True,
+    initial: ArrayOrNumber | None = UNSET,
+    where: ArrayOrNumber = True,
 ) -> Symbol:
     op = REDUCTIONS.get(ufunc)
     if op is None:
@@ -374,7 +375,7 @@ def _accumulate(
     name: str,
     x: Any,
     axis: int = 0,
-    dtype: Any = None,
+    dtype: DTypeLike | NumPyCode | None = None,
 ) -> Symbol:
     to = None if dtype is None else numpy_code(dtype)
     op = ACCUMULATIONS.get(ufunc)
@@ -387,10 +388,10 @@ def _reduce_at(
     graph: Graph,
     ufunc: np.ufunc,
     name: str,
-    x: Any,
-    indices: Any,
+    x: ArrayOrNumber,
+    indices: ArrayOrNumber,
     axis: int = 0,
-    dtype: Any = None,
+    dtype: DTypeLike | NumPyCode | None = None,
 ) -> Symbol:
     to = None if dtype is None else numpy_code(dtype)
     (x,) = symbols_of(graph, ops.negative, (x,))
@@ -402,7 +403,7 @@ def _result_or_refusal(result: Symbol | None, name: str) -> Symbol:
     return _has_none(name) if result is None else result
 
 
-def _outer(graph: Graph, ufunc: np.ufunc, name: str, x: Any, y: Any) -> Symbol:
+def _outer(graph: Graph, ufunc: np.ufunc, name: str, x: ArrayOrNumber, y: ArrayOrNumber) -> Symbol:
     op = _op_of(OPS, ufunc, name)
     x, y = symbols_of(graph, op, (strong(x), strong(y)))
     return graph.apply(op, (x.reshape(*x.shape, *(1,) * y.rank) if y.rank else x, y), {})

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from graphir import ops
 from graphir.errors import GraphError, ShapeError
+from graphir.hints import ArrayOrNumber
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.movement import as_symbols, diagonal
 from graphir.ops.dims import Size, product
@@ -34,7 +35,9 @@ class Term(NamedTuple):
         return tuple(map(self.size, axes))
 
 
-def einsum(subscripts: Any, *operands: Any, optimize: Any = False) -> Symbol:
+def einsum(
+    subscripts: str | ArrayOrNumber, *operands: ArrayOrNumber, optimize: Any = False
+) -> Symbol:
     """Return the sum of products for subscripts such as `ij,jk->ik` or `...i,i`.
 
     The products run two factors at a time, from the left. The function raises GraphError if the

@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphir.hints import ArrayOrNumber
+
 Array = NDArray[Any]
 
 LEAST_BYTES = 256 * 1024
@@ -60,7 +62,7 @@ def runs_operator(frame: FrameType) -> bool:
 _BINARY_OP = opmap["BINARY_OP"]
 
 
-def _casts_safely(operand: Any, dtype: np.dtype[Any]) -> bool:
+def _casts_safely(operand: ArrayOrNumber, dtype: np.dtype[Any]) -> bool:
     if isinstance(operand, (np.ndarray, np.generic)):
         return bool(np.can_cast(operand.dtype, dtype, "safe"))  # pyright: ignore
     return True  # a Python number, with which the result has the dtype of the array

@@ -9,15 +9,16 @@ entry is for what users call on the symbols of a graph, and for what a trace com
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from graphir import ops
-from graphir.dtypes import DType, numpy_code
+from graphir.dtypes import DType, DTypeLike, numpy_code
 from graphir.errors import GraphError, ShapeError
+from graphir.hints import ArrayOrNumber, Int, Ints, Number, NumPyCode
 from graphir.ir.operators.clipping import clip
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.counting import COUNTING
@@ -30,24 +31,28 @@ from graphir.numpy_api.reductions.masked import UNSET, reduced
 from graphir.numpy_api.statistics import STATISTICS, quantiles, spread_dtype
 from graphir.numpy_api.traced_numbers import TracedNumber
 from graphir.numpy_api.ufuncs import DirectAdder
-from graphir.ops.dims import product
+from graphir.ops.dims import ShapeLike, product
 from graphir.ops.op import Op
-
-Function = Callable[..., Any]
-
+from graphir.semantics.library_calls import Function
 
 # -- reductions
 
 
 def _reduced(
-    op: Op, a: Any, axis: Any, keepdims: Any, dtype: Any, initial: Any, where: Any
+    op: Op,
+    a: ArrayOrNumber,
+    axis: Ints | None,
+    keepdims: bool,
+    dtype: DTypeLike | None,
+    initial: ArrayOrNumber | None,
+    where: ArrayOrNumber,
 ) -> Symbol:
     """Return a reduction that starts from a value, or leaves out elements."""
     a = _operand(a, initial, where)
     return reduced(DirectAdder(a.graph), op, a, axis, keepdims, dtype, initial, where)
 
 
-def _operand(a: Any, *others: Any) -> Symbol:
+def _operand(a: ArrayOrNumber, *others: Any) -> Symbol:
     """Return an operand as a symbol, of the graph of the others if it is an array."""
     return as_symbols(a, *[value for value in others if isinstance(value, Symbol)])[0]
 
@@ -55,12 +60,12 @@ def _operand(a: Any, *others: Any) -> Symbol:
 def _adding(op: Op) -> Function:
     def reduce(
         a: Symbol,
-        axis: Any = None,
-        dtype: Any = None,
+        axis: Ints | None = None,
+        dtype: DTypeLike | None = None,
         *,
-        keepdims: Any = False,
-        initial: Any = UNSET,
-        where: Any = True,
+        keepdims: bool = False,
+        initial: ArrayOrNumber | None = UNSET,
+        where: ArrayOrNumber = True,
     ) -> Symbol:
         if initial is UNSET and where is True and dtype is None:
             return op(a, axis=axis, keepdims=keepdims)
@@ -72,11 +77,11 @@ def _adding(op: Op) -> Function:
 def _choosing(op: Op) -> Function:
     def reduce(
         a: Symbol,
-        axis: Any = None,
+        axis: Ints | None = None,
         *,
-        keepdims: Any = False,
-        initial: Any = UNSET,
-        where: Any = True,
+        keepdims: bool = False,
+        initial: ArrayOrNumber | None = UNSET,
+        where: ArrayOrNumber = True,
     ) -> Symbol:
         if where is not True or (initial is not UNSET and initial is not None):
             return _reduced(op, a, axis, keepdims, None, initial, where)
@@ -92,14 +97,16 @@ def _choosing(op: Op) -> Function:
 def _locating(op: Op) -> Function:
     choose = _choosing(op)
 
-    def locate(a: Symbol, axis: Any = None, *, keepdims: Any = False) -> Symbol:
+    def locate(a: Symbol, axis: Int | None = None, *, keepdims: bool = False) -> Symbol:
         return choose(a, axis, keepdims=keepdims)
 
     return locate
 
 
 def _testing(op: Op) -> Function:
-    def reduce(a: Symbol, axis: Any = None, *, keepdims: Any = False, where: Any = True) -> Symbol:
+    def reduce(
+        a: Symbol, axis: Ints | None = None, *, keepdims: bool = False, where: ArrayOrNumber = True
+    ) -> Symbol:
         if where is True:
             return op(a, axis=axis, keepdims=keepdims)
         return _reduced(op, a, axis, keepdims, None, UNSET, where)
@@ -108,7 +115,12 @@ def _testing(op: Op) -> Function:
 
 
 def _mean(
-    a: Symbol, axis: Any = None, dtype: Any = None, *, keepdims: Any = False, where: Any = True
+    a: Symbol,
+    axis: Ints | None = None,
+    dtype: DTypeLike | NumPyCode | None = None,
+    *,
+    keepdims: bool = False,
+    where: ArrayOrNumber = True,
 ) -> Symbol:
     to = None if dtype is None else DType(numpy_code(dtype))
     if to is not None and not to.is_inexact:
@@ -123,13 +135,13 @@ def _mean(
 def _spread(op: Op) -> Function:
     def reduce(
         a: Symbol,
-        axis: Any = None,
-        dtype: Any = None,
+        axis: Ints | None = None,
+        dtype: DTypeLike | None = None,
         *,
         ddof: int = 0,
-        keepdims: Any = False,
+        keepdims: bool = False,
         correction: int | None = None,
-        where: Any = True,
+        where: ArrayOrNumber = True,
     ) -> Symbol:
         over = ddof if correction is None else correction
         a = _operand(a, where)
@@ -141,25 +153,25 @@ def _spread(op: Op) -> Function:
 
 
 def _cumulative(op: Op) -> Function:
-    def accumulate(a: Symbol, axis: int | None = None, dtype: Any = None) -> Symbol:
+    def accumulate(a: Symbol, axis: int | None = None, dtype: DTypeLike | None = None) -> Symbol:
         return op(flat(a), axis=0, dtype=dtype) if axis is None else op(a, axis=axis, dtype=dtype)
 
     return accumulate
 
 
-def _count_nonzero(a: Symbol, axis: Any = None, *, keepdims: bool = False) -> Symbol:
+def _count_nonzero(a: Symbol, axis: Ints | None = None, *, keepdims: bool = False) -> Symbol:
     there = a if a.dtype.family == "bool" else a != 0
     return ops.sum(there, axis=axis, keepdims=keepdims, dtype="int64")
 
 
-def _ptp(a: Symbol, axis: Any = None, *, keepdims: bool = False) -> Symbol:
+def _ptp(a: Symbol, axis: Ints | None = None, *, keepdims: bool = False) -> Symbol:
     return a.max(axis, keepdims) - a.min(axis, keepdims)
 
 
 # -- selection and sorting
 
 
-def _where(condition: Any, x: Any = UNSET, y: Any = UNSET) -> Symbol:
+def _where(condition: ArrayOrNumber, x: Any = UNSET, y: Any = UNSET) -> Symbol:
     if x is UNSET or y is UNSET:
         raise GraphError(
             "where of a condition alone has a shape that depends on values", fix="give x, y"
@@ -179,7 +191,7 @@ def _keeps_zeros(a: Symbol, low: Any, high: Any) -> bool:
 
 
 def _clip(
-    a: Any,
+    a: ArrayOrNumber,
     a_min: Any = None,
     a_max: Any = None,
     *,
@@ -199,10 +211,10 @@ def _clip(
 def _sorted(
     a: Symbol,
     axis: int | None = -1,
-    kind: Any = None,
+    kind: str | bytes | None = None,
     *,
-    stable: Any = None,
-    descending: Any = None,
+    stable: bool | None = None,
+    descending: bool | None = None,
 ) -> Symbol:
     """Return the elements in order; zeros of both signs in that of NumPy's kind of sort."""
     line, at = (flat(a), 0) if axis is None else (a, axis)
@@ -216,10 +228,10 @@ def _sorted(
 def _argsorted(
     a: Symbol,
     axis: int | None = -1,
-    kind: Any = None,
+    kind: str | bytes | None = None,
     *,
-    stable: Any = None,
-    descending: Any = None,
+    stable: bool | None = None,
+    descending: bool | None = None,
 ) -> Symbol:
     line, at = (flat(a), 0) if axis is None else (a, axis)
     stability = _stability(kind, stable)
@@ -234,7 +246,7 @@ def _argsorted(
     return ops.argsort(line, axis=at, descending=True)
 
 
-def _lexsort(keys: Any, axis: int = -1) -> Symbol:
+def _lexsort(keys: Symbol | Sequence[ArrayOrNumber], axis: int = -1) -> Symbol:
     """Return the order by the last key, then by the key before it: stable sorts in turn."""
     first, *others = as_symbols(*(unstack(keys) if isinstance(keys, Symbol) else keys))
     order = ops.argsort(first, axis=axis)
@@ -250,7 +262,7 @@ def _negated(a: Symbol) -> Symbol:
     return ops.negative(a)
 
 
-def _stability(kind: Any, stable: Any) -> dict[str, Any]:
+def _stability(kind: str | bytes | None, stable: bool | None) -> dict[str, Any]:
     """Return the attributes of a sort that say whether equal values keep their order."""
     name = (kind.decode() if isinstance(kind, bytes) else str(kind)).lower()
     if name.startswith("h"):
@@ -258,7 +270,9 @@ def _stability(kind: Any, stable: Any) -> dict[str, Any]:
     return {} if stable or name[:1] in "sm" else {"stable": False}
 
 
-def _searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Symbol:
+def _searchsorted(
+    a: ArrayOrNumber, v: ArrayOrNumber, side: str = "left", sorter: ArrayOrNumber | None = None
+) -> Symbol:
     a = a if sorter is None else ops.gather(a, sorter, axis=0)
     return ops.searchsorted(a, v, side="right" if side[:1] in "rR" else "left")
 
@@ -270,14 +284,16 @@ def _angle(z: Symbol) -> Symbol:
 # -- arrays and facts with a symbol's shape or dtype
 
 
-def _filled(value: Any) -> Function:
-    def like(a: Any, dtype: Any = None, *, shape: Any = None) -> Symbol:
+def _filled(value: Number) -> Function:
+    def like(a: Symbol, dtype: DTypeLike | None = None, *, shape: Any = None) -> Symbol:
         return _full_like(a, value, dtype, shape=shape)
 
     return like
 
 
-def _full_like(a: Any, fill_value: Any, dtype: Any = None, *, shape: Any = None) -> Symbol:
+def _full_like(
+    a: Symbol, fill_value: Symbol | Number, dtype: Any = None, *, shape: ShapeLike | None = None
+) -> Symbol:
     shape = a.shape if shape is None else shape
     if isinstance(fill_value, Symbol):
         return ops.broadcast_to(fill_value.cast(dtype or a.dtype), shape)
@@ -300,7 +316,7 @@ def _isrealobj(x: Symbol) -> bool:
     return not x.dtype.is_complex
 
 
-def _size(a: Symbol, axis: Any = None) -> Any:
+def _size(a: Symbol, axis: Ints | None = None) -> Any:
     return a.size if axis is None else product(a.shape[i] for i in axes_of(a, axis))
 
 

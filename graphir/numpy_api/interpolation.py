@@ -7,19 +7,19 @@ Sources: numpy/_core/function_base.py (linspace), numpy/_core/src/multiarray/com
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
 from graphir import ops
-from graphir.dtypes import DType, numpy_code
+from graphir.dtypes import DType, DTypeLike, numpy_code
 from graphir.errors import GraphError, ShapeError
+from graphir.hints import ArrayOrNumber, NumPyCode
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.movement import as_symbols, moveaxis
 from graphir.numpy_api.traced_numbers import concrete
+from graphir.semantics.library_calls import Function
 
-Function = Callable[..., Any]
 SMALL_KERNEL = 11
 """The longest kernel that NumPy's small_correlate adds term by term; longer ones go through dot."""
 LONGEST_KERNEL = 500
@@ -31,7 +31,7 @@ _MOST_PRODUCTS = 2**24
 # -- rounding
 
 
-def round_decimals(a: Symbol, decimals: Any = 0) -> Symbol:
+def round_decimals(a: Symbol, decimals: SupportsIndex = 0) -> Symbol:
     """Round to decimals: scale by a power of ten, round to even, scale back."""
     decimals = operator.index(decimals)
     if a.dtype.is_complex:
@@ -56,12 +56,12 @@ def _rounded_float(a: Symbol, decimals: int) -> Symbol:
 
 
 def samples(
-    start: Any,
-    stop: Any,
+    start: ArrayOrNumber,
+    stop: ArrayOrNumber,
     num: int = 50,
     endpoint: bool = True,
     retstep: bool = False,
-    dtype: Any = None,
+    dtype: DTypeLike | NumPyCode | None = None,
     axis: int = 0,
 ) -> Any:
     """Return evenly spaced samples between two numbers or arrays, along a new axis."""
@@ -90,7 +90,7 @@ def samples(
     return (y, step) if retstep else y
 
 
-def _inexact(*values: Any) -> DType:
+def _inexact(*values: ArrayOrNumber) -> DType:
     """Return the common dtype of arrays and weak Python numbers, float64 for integers."""
     operands = [x.dtype.to_numpy() if isinstance(x, Symbol) else concrete(x) for x in values]
     common = np.result_type(*operands)
@@ -100,7 +100,9 @@ def _inexact(*values: Any) -> DType:
 # -- interpolation
 
 
-def interpolated(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Symbol:
+def interpolated(
+    x: Any, xp: Any, fp: Any, left: ArrayOrNumber | None = None, right: ArrayOrNumber | None = None
+) -> Symbol:
     """Return the piecewise linear interpolant of fp over ascending xp, at x."""
     x, xp, fp = as_symbols(x, xp, fp)
     if xp.rank != 1 or fp.rank != 1 or xp.shape != fp.shape or xp.shape[0] == 0:
@@ -141,14 +143,14 @@ def _at(x: Symbol, places: Symbol) -> Symbol:
 # -- convolution
 
 
-def _convolve(a: Any, v: Any, mode: str = "full") -> Symbol:
+def _convolve(a: ArrayOrNumber, v: ArrayOrNumber, mode: str = "full") -> Symbol:
     a, v = (ops.reshape(x, (1,)) if not x.rank else x for x in as_symbols(a, v))
     if _length(v) > _length(a):
         a, v = v, a
     return _slid(a, ops.flip(v, axis=0), mode)
 
 
-def _correlate(a: Any, v: Any, mode: str = "valid") -> Symbol:
+def _correlate(a: ArrayOrNumber, v: ArrayOrNumber, mode: str = "valid") -> Symbol:
     a, v = (ops.reshape(x, (1,)) if not x.rank else x for x in as_symbols(a, v))
     v = ops.conj(v) if v.dtype.is_complex else v
     if _length(a) < _length(v):
@@ -182,7 +184,7 @@ def _slid(x: Symbol, kernel: Symbol, mode: str) -> Symbol:
     return ops.concat([*parts, middle, *ends], axis=0)
 
 
-def _edges(width: int, mode: Any) -> tuple[int, int]:
+def _edges(width: int, mode: str | int) -> tuple[int, int]:
     """Return the number of outputs before and after those of whole windows."""
     modes = {"v": (0, 0), "s": (width // 2, width - width // 2 - 1), "f": (width - 1, width - 1)}
     key = "vsf"[mode] if mode in (0, 1, 2) else str(mode)[:1].lower()

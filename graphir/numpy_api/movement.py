@@ -6,15 +6,18 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphir import ops
+from graphir.dtypes import DTypeLike
 from graphir.errors import GraphError, ShapeError
+from graphir.hints import ArrayOrNumber, Ints, Number, Pairs
 from graphir.ir.graph import Graph
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.traced_numbers import TracedNumber
 from graphir.ops.attributes import axis as axis_of
 from graphir.ops.attributes import axis_within, several
-from graphir.ops.dims import Shape
+from graphir.ops.dims import Shape, ShapeLike
 from graphir.ops.op import Op
 from graphir.ops.shape_rules import broadcast_shapes
 
@@ -24,7 +27,7 @@ def flat(x: Any) -> Any:
     return ops.reshape(x, (x.size,)) if isinstance(x, Symbol) else np.ravel(x)
 
 
-def as_symbols(*values: Any) -> list[Symbol]:
+def as_symbols(*values: ArrayOrNumber) -> list[Symbol]:
     """Return symbols, arrays and numbers as symbols of one graph.
 
     Numbers become arrays as in NumPy.
@@ -37,12 +40,12 @@ def as_symbols(*values: Any) -> list[Symbol]:
     ]
 
 
-def axes_of(x: Symbol, axis: Any) -> list[int]:
+def axes_of(x: Symbol, axis: Ints) -> list[int]:
     """Return one or several axes, counted from the first; raise ShapeError for a repeated axis."""
     return _distinct(axis, [axis_of(each, (x.type,)) for each in several(axis)])
 
 
-def _distinct(axis: Any, axes: list[int]) -> list[int]:
+def _distinct(axis: Ints, axes: list[int]) -> list[int]:
     if len({*axes}) < len(axes):
         raise ShapeError("an axis is repeated", got=f"axis={axis!r}")
     return axes
@@ -57,11 +60,11 @@ def _concatenate(arrays: Sequence[Any], axis: int | None = 0, *, dtype: Any = No
     return _join(ops.concat, arrays, axis, dtype)
 
 
-def _stack(arrays: Sequence[Any], axis: int = 0, *, dtype: Any = None) -> Symbol:
+def _stack(arrays: Sequence[Any], axis: int = 0, *, dtype: DTypeLike | None = None) -> Symbol:
     return _join(ops.stack, arrays, axis, dtype)
 
 
-def _join(op: Op, arrays: Sequence[Any], axis: int, dtype: Any) -> Symbol:
+def _join(op: Op, arrays: Sequence[Any], axis: int, dtype: DTypeLike | None) -> Symbol:
     if dtype is not None:
         arrays = [array.astype(dtype) for array in arrays]
     return op(list(arrays), axis=axis)
@@ -73,7 +76,7 @@ def _along(axis: int, rank: int) -> Callable[..., Symbol]:
     Vectors join along their only axis where `rank` is 1.
     """
 
-    def join(tup: Sequence[Any], *, dtype: Any = None) -> Symbol:
+    def join(tup: Sequence[Any], *, dtype: DTypeLike | None = None) -> Symbol:
         arrays = [of_rank(array, rank, rank == 3) for array in tup]
         return _join(ops.concat, arrays, min(axis, len(arrays[0].shape) - 1), dtype)
 
@@ -119,7 +122,7 @@ def _blocks(arrays: Any) -> list[Any]:
 # -- axes
 
 
-def _reshape(a: Symbol, /, shape: Any, order: str = "C", *, copy: Any = None) -> Symbol:
+def _reshape(a: Symbol, /, shape: ShapeLike, order: str = "C", *, copy: Any = None) -> Symbol:
     _in_rows("reshape", order)
     return ops.reshape(a, shape)
 
@@ -136,7 +139,7 @@ def _in_rows(name: str, order: str) -> None:
         )
 
 
-def _transpose(a: Symbol, axes: Any = None) -> Symbol:
+def _transpose(a: Symbol, axes: Ints | None = None) -> Symbol:
     return a.T if axes is None else ops.permute(a, axes)
 
 
@@ -144,7 +147,7 @@ def _swapaxes(a: Symbol, axis1: int, axis2: int) -> Symbol:
     return ops.transpose(a, axis1, axis2)
 
 
-def moveaxis(a: Symbol, source: Any, destination: Any) -> Symbol:
+def moveaxis(a: Symbol, source: Ints, destination: Ints) -> Symbol:
     """Return a symbol with axes moved to other positions; the remaining axes keep their order."""
     sources, to = axes_of(a, source), axes_of(a, destination)
     if len(sources) != len(to):
@@ -158,7 +161,7 @@ def moveaxis(a: Symbol, source: Any, destination: Any) -> Symbol:
     return ops.permute(a, order)
 
 
-def squeeze(a: Symbol, axis: Any = None) -> Symbol:
+def squeeze(a: Symbol, axis: Ints | None = None) -> Symbol:
     """Return a symbol without its axes of size 1, or without the named axes."""
     axes = [i for i, n in enumerate(a.shape) if n == 1] if axis is None else axes_of(a, axis)
     for each in sorted(axes, reverse=True):
@@ -166,7 +169,7 @@ def squeeze(a: Symbol, axis: Any = None) -> Symbol:
     return a
 
 
-def _expand_dims(a: Symbol, axis: Any) -> Symbol:
+def _expand_dims(a: Symbol, axis: Ints) -> Symbol:
     axes = several(axis)
     rank = a.rank + len(axes)
     for each in sorted(_distinct(axis, [axis_within(each, rank) for each in axes])):
@@ -181,14 +184,14 @@ def broadcast_to(array: Any, shape: Any) -> Any:
     return np.broadcast_to(array, shape)
 
 
-def _broadcast_to(array: Symbol, shape: Any) -> Symbol:
+def _broadcast_to(array: Symbol, shape: ShapeLike) -> Symbol:
     return ops.broadcast_to(array, shape)
 
 
 def _sliding_windows(
     x: Symbol,
-    window_shape: Any,
-    axis: Any = None,
+    window_shape: Ints,
+    axis: Ints | None = None,
     *,
     subok: bool = False,
     writeable: bool = False,
@@ -212,7 +215,7 @@ def _sliding_windows(
 # -- elements
 
 
-def _flip(m: Symbol, axis: Any = None) -> Symbol:
+def _flip(m: Symbol, axis: Ints | None = None) -> Symbol:
     return ops.flip(m, axis=axis)
 
 
@@ -228,7 +231,7 @@ def _copy(a: Symbol) -> Symbol:
     return a  # a symbol never changes
 
 
-def _roll(a: Symbol, shift: Any, axis: Any = None) -> Symbol:
+def _roll(a: Symbol, shift: Any, axis: Ints | None = None) -> Symbol:
     if axis is None:
         return ops.reshape(ops.roll(flat(a), shift=shift, axis=0), a.shape)
     axes, shifts = several(axis), several(shift)
@@ -243,14 +246,14 @@ def _roll(a: Symbol, shift: Any, axis: Any = None) -> Symbol:
 
 
 def _pad(
-    array: Symbol, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0
+    array: Symbol, pad_width: Pairs, mode: str = "constant", *, constant_values: Number = 0
 ) -> Symbol:
     if mode != "constant":
         raise GraphError("pad supports mode='constant' alone", got=f"mode={mode!r}")
     return ops.pad(array, padding=pad_width, value=constant_values)
 
 
-def _tile(A: Symbol, reps: Any) -> Symbol:  # noqa: N803 -- NumPy's name
+def _tile(A: Symbol, reps: Ints) -> Symbol:  # noqa: N803 -- NumPy's name
     counts = several(reps)
     x = of_rank(A, len(counts))
     return ops.tile(x, (*(1,) * (len(x.shape) - len(counts)), *counts))
@@ -273,7 +276,9 @@ def take(a: Any, indices: Any, axis: int | None = None, *, mode: str = "raise") 
     )
 
 
-def _take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Symbol:
+def _take_along_axis(
+    arr: Symbol | NDArray[Any], indices: Symbol | NDArray[Any], axis: int | None = -1
+) -> Symbol:
     if axis is None:
         return ops.take_along(flat(arr), indices, axis=0)
     at = axis_within(axis, len(arr.shape))
@@ -312,7 +317,7 @@ def _last_diagonal(x: Symbol, *, offset: int = 0) -> Symbol:
     return diagonal(x, offset, -2, -1)
 
 
-def _last_trace(x: Symbol, *, offset: int = 0, dtype: Any = None) -> Symbol:
+def _last_trace(x: Symbol, *, offset: int = 0, dtype: DTypeLike | None = None) -> Symbol:
     return _trace(x, offset, -2, -1, dtype)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir.dtypes import DType
+from graphir.hints import Number
 from graphir.ir.literals import literal_array
 from graphir.ir.operands import resolve_literal
 from graphir.ops.op import Op
@@ -146,7 +147,7 @@ Questions with equal `cache_key` are the same question.
 """
 
 
-def is_same(number: Any, value: Any) -> bool:
+def is_same(number: Number, value: Number) -> bool:
     """Whether a literal's number is the literal's own value."""
     return number is value or identity_key(number) == identity_key(value)
 

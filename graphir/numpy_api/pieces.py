@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -10,14 +10,13 @@ import numpy as np
 
 from graphir import ops
 from graphir.errors import GraphError, ShapeError
+from graphir.hints import ArrayOrNumber, Ints
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.movement import as_symbols, axes_of, flat, of_rank, squeeze, take
 from graphir.ops.attributes import axis as axis_of
 from graphir.ops.attributes import natural
 from graphir.ops.shape_rules import broadcast_shapes
-
-Function = Callable[..., Any]
-
+from graphir.semantics.library_calls import Function
 
 # -- splitting
 
@@ -85,12 +84,12 @@ def _beside(parts: list[Symbol], a: Symbol, axis: int) -> Symbol:
 # -- joining
 
 
-def _append(arr: Any, values: Any, axis: int | None = None) -> Symbol:
+def _append(arr: ArrayOrNumber, values: ArrayOrNumber, axis: int | None = None) -> Symbol:
     x, y = as_symbols(arr, values)
     return ops.concat([flat(x), flat(y)] if axis is None else [x, y], axis=axis or 0)
 
 
-def _broadcast_arrays(*args: Any) -> tuple[Symbol, ...]:
+def _broadcast_arrays(*args: ArrayOrNumber) -> tuple[Symbol, ...]:
     symbols = as_symbols(*args)
     shape = broadcast_shapes([symbol.shape for symbol in symbols])
     return tuple(ops.broadcast_to(symbol, shape) for symbol in symbols)
@@ -99,7 +98,7 @@ def _broadcast_arrays(*args: Any) -> tuple[Symbol, ...]:
 def _at_least(rank: int) -> Function:
     """Return the function that adds axes up to `rank`: in front, but a third axis at the end."""
 
-    def widen(*arys: Any) -> Any:
+    def widen(*arys: ArrayOrNumber) -> Any:
         results = tuple(of_rank(array, rank, rank == 3) for array in as_symbols(*arys))
         return results[0] if len(results) == 1 else results
 
@@ -130,7 +129,7 @@ def _fft_shift(sign: int) -> Function:
     `sign` is the direction.
     """
 
-    def shift(x: Symbol, axes: Any = None) -> Symbol:
+    def shift(x: Symbol, axes: Ints | None = None) -> Symbol:
         over = list(range(x.rank)) if axes is None else axes_of(x, axes)
         for each in over:
             size = x.shape[each]
@@ -162,7 +161,7 @@ def _allclose(
     return ops.all(_isclose(a, b, rtol, atol, equal_nan))
 
 
-def _array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+def _array_equal(a1: ArrayOrNumber, a2: ArrayOrNumber, equal_nan: bool = False) -> Any:
     x, y = as_symbols(a1, a2)
     if x.shape != y.shape:
         return x.graph.scalar(False, "bool")

@@ -10,6 +10,7 @@ import numpy as np
 from graphir import ops
 from graphir.dtypes import DType
 from graphir.errors import GraphError, ShapeError
+from graphir.hints import ArrayOrNumber, Ints, Pairs, Real
 from graphir.ir.literals import is_literal
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.einsum import einsum
@@ -17,7 +18,7 @@ from graphir.numpy_api.movement import as_symbols, axes_of, flat, moveaxis
 from graphir.numpy_api.traced_numbers import TracedNumber
 
 
-def strong(x: Any) -> Any:
+def strong(x: ArrayOrNumber) -> Any:
     """Return a number as the array that NumPy makes of it outside of ufuncs; other values stay."""
     if type(x) is TracedNumber:
         return x.symbol()
@@ -75,18 +76,18 @@ def _vdot(a: Any, b: Any) -> Symbol:
     return ops.matmul(np.conjugate(flat(a)) if np.iscomplexobj(a) else flat(a), flat(b))
 
 
-def _linalg_vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Symbol:
+def _linalg_vecdot(x1: ArrayOrNumber, x2: ArrayOrNumber, /, *, axis: int = -1) -> Symbol:
     x, y = as_symbols(x1, x2)
     if axis not in (-1, min(x.rank, y.rank) - 1):
         raise GraphError("it runs along the last axis alone", fix="use np.moveaxis(x, axis, -1)")
     return np.vecdot(x, y)  # pyright: ignore
 
 
-def _outer(a: Any, b: Any) -> Symbol:
+def _outer(a: ArrayOrNumber, b: ArrayOrNumber) -> Symbol:
     return ops.outer(flat(a), flat(b))
 
 
-def _tensordot(a: Any, b: Any, axes: Any = 2) -> Symbol:
+def _tensordot(a: ArrayOrNumber, b: ArrayOrNumber, axes: Pairs = 2) -> Symbol:
     return ops.tensordot(a, b, axes=axes)
 
 
@@ -108,7 +109,7 @@ def wide(x: Symbol) -> Symbol:
     return x if x.dtype.is_inexact else x.cast(DType.float64)
 
 
-def _norm(x: Symbol, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Symbol:  # noqa: A002
+def _norm(x: Symbol, ord: Any = None, axis: Ints | None = None, keepdims: bool = False) -> Symbol:  # noqa: A002
     """Return vector norms, and Frobenius norms of matrices."""
     x = wide(x)
     usual = ord is None or (ord in ("f", "fro") and x.rank == 2) or (ord == 2 and x.rank == 1)
@@ -133,7 +134,7 @@ def _square(x: Symbol) -> Symbol:
     return ops.matmul(real, real) + ops.matmul(imaginary, imaginary)
 
 
-def _vector_norm(x: Symbol, order: Any, axis: Any, keepdims: bool = False) -> Symbol:
+def _vector_norm(x: Symbol, order: Real | str, axis: Ints | None, keepdims: bool = False) -> Symbol:
     if order in (2, "2"):
         squares = ops.real(ops.conj(x) * x) if x.dtype.is_complex else x * x
         return ops.sqrt(ops.sum(squares, axis=axis, keepdims=keepdims))
@@ -152,9 +153,9 @@ def _vector_norm(x: Symbol, order: Any, axis: Any, keepdims: bool = False) -> Sy
 def _array_api_norm(
     x: Symbol,
     *,
-    axis: Any = None,
+    axis: Ints | None = None,
     keepdims: bool = False,
-    ord: Any = 2,  # noqa: A002
+    ord: Real = 2,  # noqa: A002
 ) -> Symbol:
     x = wide(x)
     return _vector_norm(x, ord, axis, keepdims)

@@ -20,6 +20,7 @@ import numpy as np
 
 from graphir.errors import MissingOpError
 from graphir.numpy_api.reductions.masked import UNSET
+from graphir.semantics.library_calls import Function
 
 _FIXES = {
     "out": "a symbol never changes; use the result, as in x = np.add(x, y)",
@@ -48,7 +49,7 @@ def _of_text(text: str) -> Signature:
 
 
 @cache
-def signature_of(function: Any) -> Signature | None:
+def signature_of(function: Function) -> Signature | None:
     """Return the signature of a function, method or ufunc of the installed NumPy; None without."""
     try:
         return inspect.signature(function)
@@ -69,7 +70,7 @@ class _Names(NamedTuple):
 
 
 @cache
-def names_of(handler: Any, leading: int) -> _Names:
+def names_of(handler: Function, leading: int) -> _Names:
     """Return the parameters of a handler, without the first `leading` ones."""
     parameters = [*inspect.signature(handler).parameters.values()][leading:]
     kinds = {parameter.kind for parameter in parameters}
@@ -182,7 +183,7 @@ def bind_methods(kind: type) -> None:
             setattr(kind, name, _bound_method(getattr(np.ndarray, name), method))
 
 
-def _bound_method(of_numpy: Any, method: Callable[..., Any]) -> Callable[..., Any]:
+def _bound_method(of_numpy: Function, method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def call(*args: Any, **kwargs: Any) -> Any:
         places, settings = bound(of_numpy, method, args, kwargs)

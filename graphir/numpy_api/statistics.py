@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib import import_module
 from math import prod
 from typing import Any
@@ -11,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import ops
-from graphir.dtypes import DType, numpy_code
+from graphir.dtypes import DType, DTypeLike, numpy_code
 from graphir.errors import GraphError, PromotionError, ShapeError
+from graphir.hints import ArrayOrNumber, Ints, NumPyCode
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.movement import as_symbols, axes_of, moveaxis
 from graphir.numpy_api.products import wide
@@ -20,8 +20,7 @@ from graphir.numpy_api.reductions import masked
 from graphir.numpy_api.ufuncs import DirectAdder
 from graphir.ops.dims import Size
 from graphir.ops.op import Op
-
-Function = Callable[..., Any]
+from graphir.semantics.library_calls import Function
 
 
 def _like(x: Symbol, value: float) -> Symbol:
@@ -48,7 +47,7 @@ def _nan_adding(op: Op, neutral: int) -> Function:
 def _nan_choosing(op: Op, least: float) -> Function:
     """Return the function of an extreme without NaN; it gives NaN where all elements are NaN."""
 
-    def reduce(a: Symbol, axis: Any = None, *, keepdims: Any = False) -> Symbol:
+    def reduce(a: Symbol, axis: Ints | None = None, *, keepdims: bool = False) -> Symbol:
         if not a.dtype.is_inexact:
             return op(a, axis=axis, keepdims=keepdims)
         none = ops.all(ops.is_nan(a), axis=axis, keepdims=keepdims)
@@ -58,7 +57,7 @@ def _nan_choosing(op: Op, least: float) -> Function:
     return reduce
 
 
-def _count(a: Symbol, axis: Any, keepdims: Any) -> Symbol:
+def _count(a: Symbol, axis: Ints | None, keepdims: bool) -> Symbol:
     """Return the number of elements that are not NaN."""
     there = ops.logical_not(ops.is_nan(a))
     return ops.sum(there, axis=axis, keepdims=keepdims, dtype="int64")
@@ -69,7 +68,9 @@ def _shared_out(total: Symbol, count: Symbol) -> Symbol:
     return (total.cast(wider) / count.cast(wider)).cast(total.dtype)
 
 
-def _nanmean(a: Symbol, axis: Any = None, dtype: Any = None, *, keepdims: Any = False) -> Symbol:
+def _nanmean(
+    a: Symbol, axis: Ints | None = None, dtype: DTypeLike | None = None, *, keepdims: bool = False
+) -> Symbol:
     build = DirectAdder(a.graph)
     if not a.dtype.is_inexact:
         to = None if dtype is None else DType(dtype)
@@ -104,7 +105,7 @@ def _nanstd(
 # -- order statistics
 
 
-def gathered_axes(a: Symbol, axis: Any) -> tuple[Symbol, tuple[Size, ...]]:
+def gathered_axes(a: Symbol, axis: Ints | None) -> tuple[Symbol, tuple[Size, ...]]:
     """Return a symbol with the given axes as one last axis, and the shape that keeps them as 1."""
     axes = list(range(a.rank)) if axis is None else axes_of(a, axis)
     other_axes = [i for i in range(a.rank) if i not in axes]
@@ -117,7 +118,7 @@ def gathered_axes(a: Symbol, axis: Any) -> tuple[Symbol, tuple[Size, ...]]:
     return line, tuple(1 if i in axes else size for i, size in enumerate(a.shape))
 
 
-def _median(a: Symbol, axis: Any = None, *, keepdims: bool = False) -> Symbol:
+def _median(a: Symbol, axis: Ints | None = None, *, keepdims: bool = False) -> Symbol:
     """Return the mean of the one or two middle elements, or NaN if an element is NaN."""
     line, kept_shape = gathered_axes(a, axis)
     line, count = ops.sort(line, axis=-1), int(str(line.shape[-1]))
@@ -129,10 +130,10 @@ def _median(a: Symbol, axis: Any = None, *, keepdims: bool = False) -> Symbol:
 
 def quantiles(
     arr: Symbol,
-    quantiles: Any,
+    quantiles: ArrayOrNumber,
     axis: int = -1,
     method: str = "linear",
-    weights: Any = None,
+    weights: ArrayOrNumber | None = None,
     weak_q: bool = False,
 ) -> Symbol:
     """Return quantiles along the first axis of the result, as NumPy's private `_quantile` does.
@@ -203,7 +204,7 @@ def _average(
     return (mean, total) if returned else mean
 
 
-def spread_dtype(a: Symbol, dtype: Any) -> DType | None:
+def spread_dtype(a: Symbol, dtype: DTypeLike | NumPyCode | None) -> DType | None:
     """The dtype that the caller names for a variance, a real float; None for none."""
     if dtype is None:
         return None

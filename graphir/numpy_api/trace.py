@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphir import ops
 from graphir.dtypes import DType
@@ -159,7 +160,7 @@ class Trace(NamedTuple):
             inputs.insert(place, np.asarray(array))
         return inputs
 
-    def outputs(self, values: Any) -> Any:
+    def outputs(self, values: NDArray[Any] | tuple[Any, ...]) -> Any:
         """Return a run's outputs, an array or a tuple, in the structure of the function result."""
         several = cast("Sequence[Any]", values if isinstance(values, tuple) else (values,))
         return filled(self.outputs_tree, several)
@@ -305,7 +306,7 @@ def name_of(function: Callable[..., Any]) -> str:
     return getattr(function, "__name__", "traced")
 
 
-def _usual_rules(types: Any) -> PromotionRules:
+def _usual_rules(types: tuple[Any, ...]) -> PromotionRules:
     """Return the default rule set: NumPy's if all arguments come from NumPy, else max."""
     from_numpy: list[bool] = []
 

@@ -89,7 +89,7 @@ def axes_in_memory(strides: Sequence[int]) -> tuple[int, ...]:
 class _Bytes:
     """A range of memory, as the bytes of an array that has an owner."""
 
-    def __init__(self, owner: Any, start: int, size: int) -> None:
+    def __init__(self, owner: NDArray[Any], start: int, size: int) -> None:
         self.owner = owner
         self.__array_interface__ = {
             "data": (start, not owner.flags.writeable),

@@ -16,10 +16,10 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from graphir.dtypes import DType
 from graphir.errors import GraphError
@@ -39,6 +39,7 @@ from graphir.numpy_api.ufuncs import BINARY, COMPARISONS, POW, UNARY
 from graphir.ops.op import Op
 from graphir.ops.types import TensorType
 from graphir.promotion.scalars import identity_key, misfit, number_text
+from graphir.semantics.library_calls import Function
 
 if TYPE_CHECKING:
     from graphir.ir.graph import Graph
@@ -55,11 +56,11 @@ class NumberTrace:
         self.feeds: dict[Feed, Symbol] = {}
         self._results: dict[Any, Any] = {}
 
-    def argument(self, value: Any, name: str) -> TracedNumber:
+    def argument(self, value: complex, name: str) -> TracedNumber:
         """Return the traced number of an argument; arguments precede all computed numbers."""
         return self._number(value, name)
 
-    def _number(self, value: Any, name: str) -> TracedNumber:
+    def _number(self, value: complex, name: str) -> TracedNumber:
         if len(self.names) == len(self.values):
             self.values.append(value)
         self.names.append(name)
@@ -218,19 +219,19 @@ def _itself(value: Any) -> Any:
 _BUILTIN_POW: Any = pow
 
 
-def _modulo_power(base: Any, exponent: Any, modulus: Any) -> Any:
+def _modulo_power(base: int, exponent: int, modulus: int) -> Any:
     return _BUILTIN_POW(base, exponent, modulus)
 
 
-def _conjugate(value: Any) -> Any:
+def _conjugate(value: complex) -> Any:
     return value.conjugate()
 
 
-def _real(value: Any) -> Any:
+def _real(value: complex) -> Any:
     return value.real
 
 
-def _imaginary(value: Any) -> Any:
+def _imaginary(value: complex) -> Any:
     return value.imag
 
 
@@ -248,7 +249,7 @@ def _operand(value: Any) -> Any:
 
 
 def _binary(function: Callable[[Any, Any], Any]) -> Any:
-    def operate(self: TracedNumber, other: Any) -> Any:
+    def operate(self: TracedNumber, other: complex | TracedNumber) -> Any:
         other = _operand(other)
         return other if other is NotImplemented else self.trace.call(function, self, other)
 
@@ -256,7 +257,7 @@ def _binary(function: Callable[[Any, Any], Any]) -> Any:
 
 
 def _reflect(function: Callable[[Any, Any], Any]) -> Any:
-    def operate(self: TracedNumber, other: Any) -> Any:
+    def operate(self: TracedNumber, other: complex | TracedNumber) -> Any:
         other = _operand(other)
         return other if other is NotImplemented else self.trace.call(function, other, self)
 
@@ -308,20 +309,22 @@ class TracedNumber(DeferredNumber):
     def __format__(self, how: str) -> str:
         return self.trace.call(format, self, how, plain=True)
 
-    def __pow__(self, exponent: Any, modulus: Any = None) -> Any:
+    def __pow__(
+        self, exponent: complex | TracedNumber, modulus: int | TracedNumber | None = None
+    ) -> Any:
         if modulus is not None:
             return self.trace.call(_modulo_power, self, exponent, modulus)
         return _POWER(self, exponent)
 
-    def __divmod__(self, other: Any) -> Any:
+    def __divmod__(self, other: complex | TracedNumber) -> Any:
         number: Any = self
         return number // other, number % other
 
-    def __rdivmod__(self, other: Any) -> Any:
+    def __rdivmod__(self, other: complex | TracedNumber) -> Any:
         number: Any = self
         return other // number, other % number
 
-    def __round__(self, digits: Any = None) -> Any:
+    def __round__(self, digits: SupportsIndex | None = None) -> Any:
         return self.trace.call(round, self, digits)
 
     def conjugate(self) -> Any:
@@ -347,7 +350,7 @@ class TracedNumber(DeferredNumber):
     def __copy__(self) -> TracedNumber:
         return self  # immutable
 
-    def __deepcopy__(self, _: Any) -> TracedNumber:
+    def __deepcopy__(self, _: dict[int, Any]) -> TracedNumber:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -371,10 +374,12 @@ class TracedNumber(DeferredNumber):
         """
         return self.trace.filled(self, dtype)
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         return numpy_handlers.ufunc(self.trace.open_graph(), ufunc, method, inputs, kwargs)
 
-    def __array_function__(self, function: Any, _: Any, args: Any, kwargs: Any) -> Any:
+    def __array_function__(
+        self, function: Function, _: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> Any:
         """Call NumPy on the plain values of numbers alone; beside symbols, add ops."""
         if function in (np.ndim, np.shape, np.size):
             return function(0, *args[1:], **kwargs)
@@ -382,7 +387,7 @@ class TracedNumber(DeferredNumber):
             return numpy_handlers.function(self.trace.open_graph(), function, args, kwargs)
         return function(*concrete(tuple(args)), **{k: concrete(v) for k, v in kwargs.items()})
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> NDArray[Any]:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         if dtype is not None:
             return np.array(concrete(self), dtype)
         kind, name = type(self.trace.values[self.index]).__name__, self.trace.names[self.index]

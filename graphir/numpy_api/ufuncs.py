@@ -16,6 +16,7 @@ from graphir.ir.graph import Graph
 from graphir.ir.operands import symbols_of
 from graphir.ir.symbol import Symbol
 from graphir.ops.op import Op, find_or_none
+from graphir.semantics.library_calls import Function
 
 
 class NamedOps(dict[Any, "Op | None"]):
@@ -30,7 +31,7 @@ class NamedOps(dict[Any, "Op | None"]):
         self.kind, self.method, self._ops_read = kind, method, 0
         self._read()
 
-    def __missing__(self, function: Any) -> Op | None:
+    def __missing__(self, function: Function) -> Op | None:
         if not self.method and function not in COMPOUNDS and function not in PARTS:
             find_or_none(function.__name__)
         self._read()

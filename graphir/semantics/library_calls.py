@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from graphir.errors import ExecutionError, GraphirError
 
 Array = NDArray[Any]
+Function = Callable[..., Any]
+"""A function of NumPy, or a handler of its calls."""
 
 
 class HandledError(ExecutionError):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, cast
+from types import EllipsisType, ModuleType
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from graphir import DType, GraphError, GraphirError, ShapeError, TensorType, ops
+from graphir.hints import Int
 from graphir.ir.operators.in_place import check_writable
 from graphir.ir.operators.powers import shortcut
 from graphir.ops.op import Op
@@ -26,11 +27,15 @@ SCALARS = tuple(WEAK)
 """The types of Python scalars, which take the dtype of an array beside them."""
 _NONE: Mapping[str, Any] = {}
 
+_KeyEntry: TypeAlias = "Int | slice[Any, Any, Any] | EllipsisType | Array | None"
+Key: TypeAlias = "_KeyEntry | tuple[_KeyEntry, ...]"
+"""The key of `x[key]`, as the standard defines it."""
+
 Device = str
 CPU: Device = "cpu"
 
 
-def device_of(device: Any) -> Device:
+def device_of(device: str | None) -> Device:
     """Return the device of an argument; None means the CPU. Raise ValueError for another one."""
     if device is not None and device != CPU:
         raise GraphError(f"unknown device {device!r}", fix=f"use {CPU!r}")
@@ -137,7 +142,7 @@ class Array(ArrayOperators):
             )
         return array_api
 
-    def to_device(self, device: Any, /, *, stream: Any = None) -> Array:
+    def to_device(self, device: str | None, /, *, stream: int | None = None) -> Array:
         """Return the array itself, since there is one device; ValueError for another device."""
         device_of(device)
         if stream is not None:
@@ -148,12 +153,12 @@ class Array(ArrayOperators):
 
     # -- items
 
-    def __getitem__(self, key: Any, /) -> Array:
+    def __getitem__(self, key: Key, /) -> Array:
         from graphir.runtime.array_api.indexing import item
 
         return item(self, key)
 
-    def __setitem__(self, key: Any, value: Any, /) -> None:
+    def __setitem__(self, key: Key, value: Array | complex, /) -> None:
         from graphir.runtime.array_api.indexing import assign
 
         assign(self, key, value)
@@ -195,7 +200,7 @@ class Array(ArrayOperators):
             raise TypeError(f"{what}() of {self.dtype}; take .real or abs() first")
         return value_of(self.symbol).item()
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         """Return a copy of the values; with copy=False, a read-only view."""
         value = value_of(self.symbol)
         if copy is not False:
@@ -208,7 +213,7 @@ class Array(ArrayOperators):
         self,
         /,
         *,
-        stream: Any = None,
+        stream: int | None = None,
         max_version: tuple[int, int] | None = None,
         dl_device: tuple[Any, int] | None = None,
         copy: bool | None = None,
@@ -255,13 +260,13 @@ class Array(ArrayOperators):
                 return NotImplemented
         return record(op, *operands)
 
-    def _power(self, exponent: Any) -> Any:
+    def _power(self, exponent: Array | complex) -> Any:
         short = shortcut(TAPE.rules, self.type, exponent)
         if short is None or short.dtype is not self.type.dtype:
             return self._with(ops.pow, self, exponent)
         return self._with(short.op, self)
 
-    def _assign_in_place(self, result: Any) -> Any:
+    def _assign_in_place(self, result: Array) -> Any:
         if result is NotImplemented:
             return result
         old, new = self.type, result.type
@@ -283,7 +288,7 @@ _BY_IDENTITY = (ops.equal, ops.not_equal)
 """The ops for which Python would compare identities after NotImplemented, so they raise."""
 
 
-def record(op: Op, *operands: Any, **attrs: Any) -> Array:
+def record(op: Op, *operands: Array | complex, **attrs: Any) -> Array:
     """Record an op on arrays and Python scalars; raise TypeError for other operands."""
     return Array(
         bounded(TAPE.record(op, [_symbol(operand, op) for operand in operands], attrs or _NONE))
@@ -315,12 +320,12 @@ def array_of(x: Any) -> Array:
     return x
 
 
-def array_of_values(value: Any) -> Array:
+def array_of_values(value: NDArray[Any]) -> Array:
     """Return an Array of these values, which the caller must not modify from now on."""
     return Array(TAPE.constant(value))
 
 
-def with_name(function: Any, name: str, doc: str) -> Any:
+def with_name(function: Callable[..., Any], name: str, doc: str) -> Any:
     """Set the name and the docstring of a generated function of the namespace, and return it."""
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc

@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from graphir import DType, GraphError, GraphirError, PromotionError, ops
+from graphir.dtypes import DTypeLike
 from graphir.promotion.scalars import WEAK
 from graphir.runtime.array_api.array import Array, array_of, device_of, record
 from graphir.runtime.array_api.evaluation.lazy import TAPE
@@ -33,7 +34,7 @@ DEFAULTS = {
 }
 
 
-def dtype_of(dtype: Any, default: DType | None = None) -> DType:
+def dtype_of(dtype: DTypeLike | None, default: DType | None = None) -> DType:
     """Return the dtype that an argument names; None means `default`.
 
     Raises TypeError for a dtype outside the standard.
@@ -55,7 +56,7 @@ def _names() -> str:
     return ", ".join(map(str, ALL))
 
 
-def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Array:
+def astype(x: Array, dtype: DTypeLike, /, *, copy: bool = True, device: str | None = None) -> Array:
     """Convert an array to a dtype; float to integer truncates, complex to real raises TypeError.
 
     With copy=False, an array that has the dtype is returned itself.
@@ -72,13 +73,13 @@ def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) ->
     return record(ops.cast, x, to=to)
 
 
-def can_cast(from_: Any, to: Any, /) -> bool:
+def can_cast(from_: Array | DTypeLike, to: DTypeLike, /) -> bool:
     """Whether the join of `from_`, a dtype or an array, with `to` is `to`."""
     source = from_.dtype if isinstance(from_, Array) else dtype_of(from_)
     return TAPE.rules.answer(source, dtype_of(to)) is to
 
 
-def isdtype(dtype: Any, kind: Any) -> bool:
+def isdtype(dtype: DTypeLike, kind: DTypeLike | str | tuple[DTypeLike | str, ...]) -> bool:
     """Whether a dtype belongs to a kind: a kind's name, a dtype, or a tuple of these."""
     if isinstance(kind, tuple):
         several = cast("tuple[Any, ...]", kind)
@@ -97,7 +98,7 @@ def kind_of(kind: str) -> tuple[DType, ...]:
     return KINDS[kind]
 
 
-def result_type(*arrays_and_dtypes: Any) -> DType:
+def result_type(*arrays_and_dtypes: Array | DTypeLike | complex) -> DType:
     """Return the join of arrays, dtypes and Python scalars; raise TypeError if there is none.
 
     Raises ValueError unless one of them is an array or a dtype.
@@ -138,7 +139,7 @@ class iinfo_object:  # noqa: N801 -- the standard's name
     dtype: DType
 
 
-def finfo(type: Any, /) -> finfo_object:
+def finfo(type: Array | DTypeLike, /) -> finfo_object:
     """Return the limits of a floating-point or complex dtype, or of an array's dtype."""
     dtype = _dtype_among(type, "real floating", "complex floating").part
     info = np.finfo(dtype.storage)
@@ -146,7 +147,7 @@ def finfo(type: Any, /) -> finfo_object:
     return finfo_object(info.bits, eps, most, least, normal, dtype)
 
 
-def iinfo(type: Any, /) -> iinfo_object:
+def iinfo(type: Array | DTypeLike, /) -> iinfo_object:
     """Return the limits of an integer dtype, or of an array's dtype."""
     dtype = _dtype_among(type, "integral")
     return iinfo_object(dtype.bits, int(dtype.max), int(dtype.min), dtype)
@@ -160,7 +161,7 @@ def require(what: str, x: Array, *kinds: str) -> None:
         )
 
 
-def _dtype_among(operand: Any, *kinds: str) -> DType:
+def _dtype_among(operand: Array | DTypeLike, *kinds: str) -> DType:
     dtype = operand.dtype if isinstance(operand, Array) else dtype_of(operand)
     if not isdtype(dtype, kinds):
         raise PromotionError(f"the dtype is of the kind {' or '.join(kinds)}", got=str(dtype))

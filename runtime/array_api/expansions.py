@@ -7,7 +7,7 @@ its own operands, without inference.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
 from typing import Any, NamedTuple, cast
 
@@ -146,7 +146,7 @@ def _expansion(
     return Expansion(steps, results, several)
 
 
-def _symbolic(value: Any, inputs: Any) -> Any:
+def _symbolic(value: Any, inputs: Iterator[Symbol]) -> Any:
     if isinstance(value, Array):
         return next(inputs)
     if isinstance(value, (list, tuple)):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from graphir import DType, GraphError, GraphirError, PromotionError, ops
 from graphir.ir.operators.indexing import index
 from graphir.promotion.scalars import WEAK
-from graphir.runtime.array_api.array import Array, array_of_values, eager, record, values
+from graphir.runtime.array_api.array import Array, Key, array_of_values, eager, record, values
 from graphir.runtime.array_api.evaluation.lazy import TAPE
 from graphir.runtime.array_api.expansions import recorded
 from graphir.runtime.array_api.views import write
@@ -22,7 +22,7 @@ class IndexingError(GraphError, IndexError):
     """The error for a key that is invalid for an array's shape."""
 
 
-def item(x: Array, key: Any) -> Array:
+def item(x: Array, key: Key) -> Array:
     """Return `x[key]`, for ints, slices, ..., None, a mask, or arrays of integers.
 
     Raises IndexError for other keys.
@@ -41,7 +41,7 @@ def item(x: Array, key: Any) -> Array:
         raise IndexingError.like(error) from None
 
 
-def assign(x: Array, key: Any, value: Any) -> None:
+def assign(x: Array, key: Key, value: Array | complex) -> None:
     """Execute `x[key] = value` at once.
 
     Raises TypeError for a value that would change the dtype of x, IndexError for an invalid key,
@@ -77,7 +77,7 @@ def _assignable(x: Array, value: Any) -> Any:
     return value if kinds else values(value)
 
 
-def _check_key(key: Any) -> tuple[Any, ...]:
+def _check_key(key: Key) -> tuple[Any, ...]:
     keys = cast("tuple[Any, ...]", key) if isinstance(key, tuple) else (key,)
     return tuple(map(_index, keys))
 
@@ -152,6 +152,6 @@ def _item(x: NDArray[Any], *keys: Any) -> Any:
     return np.asarray(x[keys])
 
 
-def _key_text(x: Array, key: Any) -> str:
+def _key_text(x: Array, key: Key) -> str:
     key_text = f"array of {key.shape}" if isinstance(key, Array) else repr(key)
     return f"x[{key_text}] of shape {x.shape}"

@@ -20,7 +20,7 @@ class Info:
         """Return the default device, the CPU."""
         return CPU
 
-    def default_dtypes(self, *, device: Any = None) -> dict[str, DType]:
+    def default_dtypes(self, *, device: str | None = None) -> dict[str, DType]:
         """Return the default dtypes of Python numbers and of indices."""
         device_of(device)
         return dict(DEFAULTS)
@@ -29,7 +29,7 @@ class Info:
         """Return the devices: the CPU alone."""
         return (CPU,)
 
-    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DType]:
+    def dtypes(self, *, device: str | None = None, kind: Any = None) -> dict[str, DType]:
         """Return the dtypes of a kind, or of a tuple of kinds, by name; None means all dtypes."""
         device_of(device)
         if kind is None:

@@ -15,7 +15,7 @@ Unary: TypeAlias = "Callable[[Any], Array]"
 Binary: TypeAlias = "Callable[[Any, Any], Array]"
 
 
-def _with_name(name: str, method: Any) -> Any:
+def _with_name(name: str, method: Callable[..., Any]) -> Any:
     method.__name__ = method.__qualname__ = f"__{name}__"
     return method
 
@@ -28,7 +28,7 @@ def _unary(name: str, op: Op) -> Unary:
 
 
 def _comparison(name: str, op: Op) -> Binary:
-    def operate(self: Any, other: Any, /) -> Array:
+    def operate(self: Any, other: Array | complex, /) -> Array:
         return self._with(op, self, other)
 
     return _with_name(name, operate)
@@ -37,10 +37,10 @@ def _comparison(name: str, op: Op) -> Binary:
 def _binary(name: str, op: Op) -> tuple[Binary, Binary, Binary]:
     """Return the methods of `x + y`, of its reflected form and of `x += y`."""
 
-    def reflected(self: Any, other: Any, /) -> Array:
+    def reflected(self: Any, other: Array | complex, /) -> Array:
         return self._with(op, other, self)
 
-    def write(self: Any, other: Any, /) -> Array:
+    def write(self: Any, other: Array | complex, /) -> Array:
         return self._assign_in_place(getattr(self, f"__{name}__")(other))
 
     return _comparison(name, op), _with_name(f"r{name}", reflected), _with_name(f"i{name}", write)
@@ -57,7 +57,7 @@ class ArrayOperators:
         """Record an op; return NotImplemented for operands other than arrays and scalars."""
         raise NotImplementedError
 
-    def _power(self, exponent: Any) -> Array:
+    def _power(self, exponent: Array | complex) -> Array:
         """Return the array to a power."""
         raise NotImplementedError
 
@@ -93,5 +93,5 @@ class ArrayOperators:
     def __ne__(self, other: object, /) -> Array:  # pyright: ignore[reportIncompatibleMethodOverride]
         return self._with(ops.not_equal, self, other)
 
-    def __pow__(self, other: Any, /) -> Array:
+    def __pow__(self, other: Array | complex, /) -> Array:
         return self._power(other)

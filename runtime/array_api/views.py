@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from sys import getrefcount
+from types import EllipsisType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -50,7 +51,7 @@ class ArrayView:
         return _part(whole, self.moves)
 
 
-def write(x: Array, keys: Any, value: Any) -> None:
+def write(x: Array, keys: tuple[Any, ...] | EllipsisType, value: NDArray[Any] | complex) -> None:
     """Execute x[keys] = value in the memory of x or of its base; raises NumPy's exceptions."""
     base = x if x.part is None else x.part.base
     whole = _writable(base)

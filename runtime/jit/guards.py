@@ -15,15 +15,17 @@ from contextvars import ContextVar
 from ctypes import Structure
 from enum import Enum
 from functools import cache, cached_property
-from types import FunctionType, MemberDescriptorType, ModuleType
+from types import CellType, FunctionType, MemberDescriptorType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphir.hints import ArrayOrNumber
 from graphir.ir.foreign_arrays import to_numpy_array
 from graphir.runtime.jit.loads import Loads, is_library_module
 from graphir.runtime.jit.signatures import identity_key
+from graphir.runtime.program import Program
 
 if TYPE_CHECKING:
     from graphir.runtime.jit.jit import CompiledTrace
@@ -56,15 +58,15 @@ def alike(a: Any, b: Any) -> bool:
 # -- ways to load
 
 
-def _item(owner: Any, name: str) -> Any:
+def _item(owner: Mapping[str, Any], name: str) -> Any:
     return owner[name]
 
 
-def _is_key(owner: Any, name: str) -> Any:
+def _is_key(owner: Mapping[str, Any], name: str) -> Any:
     return name in owner
 
 
-def _cell(owner: Any, _: str) -> Any:
+def _cell(owner: CellType, _: str) -> Any:
     return owner.cell_contents
 
 
@@ -157,7 +159,7 @@ def elements(container: Any) -> tuple[Any, ...]:
 CONTAINERS = list, tuple, dict, set, frozenset, deque
 
 
-def _buffer(value: Any) -> bytes:
+def _buffer(value: bytearray | memoryview) -> bytes:
     return memoryview(value).tobytes()
 
 
@@ -205,7 +207,7 @@ class ArrayContent:
     A frozen array is not compared again: the array and all its bases have writeable=False.
     """
 
-    def __init__(self, array: Any) -> None:
+    def __init__(self, array: ArrayOrNumber) -> None:
         self.array = array
         self.frozen = _is_frozen(array)
         present = as_numpy(array)
@@ -225,7 +227,7 @@ class ArrayContent:
         return self._bytes == _bytes(present)
 
 
-def as_numpy(array: Any) -> NDArray[Any]:
+def as_numpy(array: ArrayOrNumber) -> NDArray[Any]:
     """Convert an array of any library to a NumPy array."""
     return cast("NDArray[Any]", array) if isinstance(array, np.ndarray) else to_numpy_array(array)
 
@@ -234,7 +236,7 @@ def _bytes(array: NDArray[Any]) -> Any:
     return tuple(map(id, array.ravel().tolist())) if array.dtype.hasobject else array.tobytes()
 
 
-def _is_frozen(array: Any) -> bool:
+def _is_frozen(array: ArrayOrNumber) -> bool:
     base: Any = array
     while isinstance(base, np.ndarray) and not base.flags.writeable:
         base = cast("Any", base).base
@@ -292,7 +294,7 @@ class Guards:
 
     def direct(
         self,
-        program: Any,
+        program: Program,
         condition: str,
         values: Mapping[str, Any],
         fits: str = "True",

@@ -11,8 +11,8 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial, reduce, update_wrapper
 from threading import Lock, get_ident
-from types import MethodType
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
+from types import FrameType, MethodType
+from typing import Any, Concatenate, Generic, ParamSpec, SupportsIndex, TypeVar, cast, overload
 
 import numpy as np
 
@@ -188,7 +188,7 @@ class Jitted(Generic[P, R]):
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         """Pickle by name, as a function, where the name leads here; else the function wrapped.
 
         What is unpickled traces again, at its calls.
@@ -558,7 +558,7 @@ def _number(value: Any, dtype: DType) -> Any:
         return literal_array(value, dtype)[1]  # raises the error that names the misfit
 
 
-def _pickled_name(jitted: Any) -> str:
+def _pickled_name(jitted: Jitted[..., Any]) -> str:
     """Return the qualified name by which pickle finds a jitted function, or "" if none leads there.
 
     `cloudpickle`, with which joblib and dask send functions, carries the functions of the module
@@ -575,7 +575,7 @@ def _member(owner: Any, name: str) -> Any:
     return getattr(owner, name, None)
 
 
-def _is_cloudpickle(frame: Any) -> bool:
+def _is_cloudpickle(frame: FrameType) -> bool:
     """Answer whether a frame is that of a method of cloudpickle's pickler, vendored or not."""
     kinds: Any = type(frame.f_locals.get("self")).__mro__
     return any("cloudpickle" in kind.__module__.split(".") for kind in kinds)

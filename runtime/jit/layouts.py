@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from graphir.hints import ArrayOrNumber
 from graphir.numpy_api.arrays.memory import LayoutUse
 from graphir.numpy_api.traced_layouts import ArgumentLayout
 from graphir.numpy_api.views.layouts import ViewLayout, overlaps
@@ -162,7 +163,7 @@ def argument_layouts(
     return layouts
 
 
-def _alone(array: Any, is_own: bool) -> ArgumentLayout:
+def _alone(array: ArrayOrNumber, is_own: bool) -> ArgumentLayout:
     writable = is_own and isinstance(array, np.ndarray) and array.flags.writeable
     if writable and _is_plain(cast("Array", array)):
         return ArgumentLayout(None)

@@ -108,7 +108,7 @@ def _state(generator: Any) -> Any:
     return next(read(generator) for kind, read in _STATES.items() if isinstance(generator, kind))
 
 
-def _bit_state(generator: Any) -> Any:
+def _bit_state(generator: np.random.BitGenerator) -> Any:
     return _plain(generator.state), getattr(generator.seed_seq, "n_children_spawned", 0)
 
 

@@ -158,7 +158,7 @@ def flat_key(rules: PromotionRules, args: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(key)
 
 
-def unhashable(name: str, key: Any) -> GraphError:
+def unhashable(name: str, key: tuple[Any, ...]) -> GraphError:
     """Return the error for a signature that is not hashable."""
     offender = next(_offenders(key[1:]))
     kind = type(offender).__name__

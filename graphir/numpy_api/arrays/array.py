@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import inspect
 import operator
-from collections.abc import Callable, Iterator
-from typing import Any, NoReturn, cast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NoReturn, SupportsIndex, cast
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from graphir.errors import GraphError
+from graphir.hints import Ints
 from graphir.ir.graph import Graph
 from graphir.ir.operators.in_place import refuse_write
 from graphir.ir.symbol import Symbol
@@ -49,33 +51,36 @@ from graphir.numpy_api.signatures import bind_methods
 from graphir.numpy_api.traced_numbers import TracedNumber
 from graphir.numpy_api.ufuncs import BINARY, COMPARISONS, MATMUL, UNARY
 from graphir.numpy_api.views.steps import BitView, Pick
+from graphir.ops.dims import ShapeLike
+from graphir.ops.op import GraphValue
+from graphir.semantics.library_calls import Function
 
 
-def _operator(function: Any) -> Any:
-    def operate(self: Any, *other: Any) -> Any:
+def _operator(function: Function) -> Any:
+    def operate(self: GraphValue, *other: Any) -> Any:
         return ufunc_calls.operate(function, self, *other)
 
     return operate
 
 
-def _reflected(function: Any) -> Any:
-    def operate(self: Any, other: Any) -> Any:
+def _reflected(function: Function) -> Any:
+    def operate(self: GraphValue, other: Any) -> Any:
         return ufunc_calls.operate(function, other, self)
 
     return operate
 
 
-def _in_place(function: Any, ufunc: Any) -> Any:
-    def operate(self: Any, other: Any) -> Any:
+def _in_place(function: Function, ufunc: np.ufunc) -> Any:
+    def operate(self: GraphValue, other: Any) -> Any:
         return ufunc_calls.in_place(function, ufunc, self, other)
 
     return operate
 
 
-def _operators(cls: Any, in_place: bool) -> Any:
+def _operators(cls: type[Any], in_place: bool) -> Any:
     """Add NumPy's operators to a class and return the class."""
 
-    def define(name: str, method: Any) -> None:
+    def define(name: str, method: Function) -> None:
         setattr(cls, f"__{name}__", method)
 
     for name, (function, _) in (*UNARY.items(), *COMPARISONS.items()):
@@ -123,7 +128,7 @@ def _moving(name: str) -> Callable[..., Any]:
     return method
 
 
-def _unplaced(x: SymbolicArray, name: str, args: Any, kwargs: Any) -> Any:
+def _unplaced(x: SymbolicArray, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Call a method on an array of unknown layout, and forbid later writes to the array.
 
     A view of unknown layout may share the memory, so a write could not update the view.
@@ -160,7 +165,7 @@ class SymbolicArray(DispatchProtocols, FunctionMethods, UnknownValueMethods, Arr
         return self.element.to_numpy()
 
     @dtype.setter
-    def dtype(self, value: Any) -> NoReturn:
+    def dtype(self, value: DTypeLike | None) -> NoReturn:
         refuse_write("dtype")
 
     @property
@@ -169,7 +174,7 @@ class SymbolicArray(DispatchProtocols, FunctionMethods, UnknownValueMethods, Arr
         return self.dims
 
     @shape.setter
-    def shape(self, value: Any) -> None:
+    def shape(self, value: ShapeLike) -> None:
         if self.is_argument:
             raise GraphError(
                 "the caller's array would change its shape", fix="use x = x.reshape(shape)"
@@ -208,7 +213,7 @@ class SymbolicArray(DispatchProtocols, FunctionMethods, UnknownValueMethods, Arr
         return self.plain.strides
 
     @strides.setter
-    def strides(self, value: Any) -> NoReturn:
+    def strides(self, value: Sequence[int]) -> NoReturn:
         refuse_write("strides")
 
     @property
@@ -226,7 +231,9 @@ class SymbolicArray(DispatchProtocols, FunctionMethods, UnknownValueMethods, Arr
             )
         return None if self.layout is self.cell.plain else type(self)(self.cell)
 
-    def setflags(self, write: Any = None, align: Any = None, uic: Any = None) -> None:
+    def setflags(
+        self, write: bool | None = None, align: bool | None = None, uic: bool | None = None
+    ) -> None:
         """Set NumPy's flags of this array."""
         self._view = self.plain.view()
         plainly(self._view.setflags, write=write, align=align, uic=uic)
@@ -257,10 +264,10 @@ class SymbolicArray(DispatchProtocols, FunctionMethods, UnknownValueMethods, Arr
         return FlatValues(self)
 
     @flat.setter
-    def flat(self, value: Any) -> None:
+    def flat(self, value: ArrayLike) -> None:
         FlatValues(self)[:] = value
 
-    def item(self, *args: Any) -> Any:
+    def item(self, *args: Ints) -> Any:
         """Return an element as a Python number; raise GraphError if the values are unknown."""
         return plainly(self.plain.item, *args) if self.is_known else float(cast("Any", self.read()))
 
@@ -268,7 +275,7 @@ class SymbolicArray(DispatchProtocols, FunctionMethods, UnknownValueMethods, Arr
         """Return the elements as Python numbers; raise GraphError if the values are unknown."""
         return self.plain.tolist() if self.is_known else self._values()
 
-    def tobytes(self, order: Any = "C") -> bytes:
+    def tobytes(self, order: Literal["C", "F", "A", "K"] | None = "C") -> bytes:
         """Return the bytes of the elements; raise GraphError if the values are unknown."""
         return self.plain.tobytes(order) if self.is_known else bytes(self._values())
 
@@ -295,7 +302,7 @@ class SymbolicArray(DispatchProtocols, FunctionMethods, UnknownValueMethods, Arr
         """The array with its last two axes exchanged."""
         return self.swapaxes(-1, -2)
 
-    def view(self, dtype: Any = None, type: Any = np.ndarray) -> Any:  # noqa: A002 -- NumPy's name
+    def view(self, dtype: DTypeLike | None = None, type: type = np.ndarray) -> Any:  # noqa: A002 -- NumPy's name
         """Return another view of the same elements, or of the same bytes in another dtype."""
         dtype = None if dtype is np.ndarray else dtype
         kind: Any = dtype if isinstance(dtype, _CLASS) else object
@@ -330,7 +337,7 @@ class SymbolicArray(DispatchProtocols, FunctionMethods, UnknownValueMethods, Arr
     def __copy__(self) -> Any:
         return self._copied("K")
 
-    def __deepcopy__(self, _: Any) -> Any:
+    def __deepcopy__(self, _: dict[int, Any]) -> Any:
         return self._copied("K")
 
     def astype(
@@ -367,7 +374,7 @@ class SymbolicArray(DispatchProtocols, FunctionMethods, UnknownValueMethods, Arr
         return function_calls.call_function(np.real, (self,), {})
 
     @real.setter
-    def real(self, value: Any) -> None:
+    def real(self, value: ArrayLike) -> None:
         self.real[...] = value
 
     @property
@@ -378,7 +385,7 @@ class SymbolicArray(DispatchProtocols, FunctionMethods, UnknownValueMethods, Arr
         return self.memory.plain_array(cast("Any", self.plain).imag)
 
     @imag.setter
-    def imag(self, value: Any) -> None:
+    def imag(self, value: ArrayLike) -> None:
         if self.dtype.kind != "c":
             raise ArrayTypeError(
                 "a real array has no imaginary part to set",
@@ -389,7 +396,7 @@ class SymbolicArray(DispatchProtocols, FunctionMethods, UnknownValueMethods, Arr
 
     # -- writes
 
-    def fill(self, value: Any) -> None:
+    def fill(self, value: ArrayLike) -> None:
         """Set every element to a number."""
         if np.ndim(value):
             raise GraphError("fill takes a number", fix="use x[...] = y", got="an array")
@@ -404,10 +411,10 @@ class SymbolicArray(DispatchProtocols, FunctionMethods, UnknownValueMethods, Arr
     def sort(
         self,
         axis: int = -1,
-        kind: Any = None,
+        kind: str | None = None,
         *,
-        stable: Any = None,
-        descending: Any = None,
+        stable: bool | None = None,
+        descending: bool | None = None,
     ) -> None:
         """Sort the elements in place."""
         settings = {"descending": descending} if descending else {}
@@ -415,13 +422,13 @@ class SymbolicArray(DispatchProtocols, FunctionMethods, UnknownValueMethods, Arr
             np.sort, (self, axis, kind), {"stable": stable, **settings}
         )
 
-    def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
+    def put(self, indices: ArrayLike, values: ArrayLike, mode: str = "raise") -> None:
         """Set elements by their positions in row-major order."""
         function_calls.call_function(np.put, (self, indices, values, mode), {})
 
     # -- values, which exist only if they are known
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Any:
         if not self.is_known:
             self._values()
         if dtype is not None or copy:
@@ -518,7 +525,7 @@ class SymbolicScalar(DispatchProtocols, FunctionMethods, UnknownValueMethods, Sc
 
     __copy__ = copy
 
-    def __deepcopy__(self, _: Any) -> Any:
+    def __deepcopy__(self, _: dict[int, Any]) -> Any:
         return self
 
     def astype(
@@ -541,7 +548,7 @@ class SymbolicScalar(DispatchProtocols, FunctionMethods, UnknownValueMethods, Sc
 
     __iter__ = None
 
-    def item(self, *args: Any) -> Any:
+    def item(self, *args: Ints) -> Any:
         """Raise GraphError: the value of the number is unknown until the graph runs."""
         return float(cast("Any", self.read()))
 
@@ -550,7 +557,7 @@ class SymbolicScalar(DispatchProtocols, FunctionMethods, UnknownValueMethods, Sc
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
         refuse_conversion(self)
 
-    def __round__(self, digits: Any = None) -> Any:
+    def __round__(self, digits: SupportsIndex | None = None) -> Any:
         if digits is None:
             raise GraphError(
                 "the result is a Python int, known when the graph runs",

@@ -15,7 +15,7 @@ from __future__ import annotations
 import operator
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial, wraps
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
 from types import FrameType, FunctionType, TracebackType
@@ -24,10 +24,12 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from graphir.errors import GraphirError, MissingOpError
+from graphir.ir.graph import Graph
 from graphir.location import is_internal, is_numpy, user_location
 from graphir.numpy_api.arrays.memory import (
     ArrayValue,
     TracedValue,
+    TraceMemory,
     active_memory,
     as_graph_error,
     copied,
@@ -39,7 +41,7 @@ from graphir.numpy_api.arrays.selection import SelectionValue
 from graphir.numpy_api.traced_numbers import TracedNumber, concrete
 from graphir.numpy_api.ufuncs import BINARY, COMPARISONS, UNARY
 from graphir.ops.op import GraphValue, keep_refusal, tracing_graph
-from graphir.semantics.library_calls import mapped
+from graphir.semantics.library_calls import Function, mapped
 
 Class = TypeVar("Class")
 Question = Callable[..., Any]
@@ -74,19 +76,21 @@ def bounded(cls: type[Class]) -> type[Class]:
     return cls
 
 
-def _call_method(name: str, value: Any, *args: Any, **kwargs: Any) -> Any:
+def _call_method(name: str, value: GraphValue, *args: Any, **kwargs: Any) -> Any:
     return getattr(value, name)(*args, **kwargs)
 
 
-def _call_ufunc(_: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+def _call_ufunc(_: GraphValue, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     return getattr(ufunc, method)(*inputs, **kwargs)
 
 
-def _call_function(_: Any, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+def _call_function(
+    _: GraphValue, function: Function, types: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
     return function(*args, **kwargs)
 
 
-def _reflected(function: Any, value: Any, other: Any) -> Any:
+def _reflected(function: Function, value: GraphValue, other: Any) -> Any:
     return function(other, value)
 
 
@@ -94,19 +98,19 @@ def _call_buffer(value: Any, flags: int) -> Any:
     return memoryview(value)
 
 
-def _attribute_label(_: Any, name: str) -> str:
+def _attribute_label(_: GraphValue, name: str) -> str:
     return f".{name}"
 
 
-def _function_label(_: Any, function: Any, *__: Any) -> str:
+def _function_label(_: GraphValue, function: Function, *__: Any) -> str:
     return f"np.{function.__name__}"
 
 
-def _get(name: str, value: Any) -> Any:
+def _get(name: str, value: GraphValue) -> Any:
     return getattr(value, name)
 
 
-def _set(name: str, value: Any, new: Any) -> None:
+def _set(name: str, value: GraphValue, new: Any) -> None:
     setattr(value, name, new)
 
 
@@ -138,16 +142,16 @@ _QUESTIONS: dict[str, Question] = {
 }
 
 
-def _keywords(args: Any, kwargs: Any) -> Any:
+def _keywords(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     return kwargs
 
 
-def has_settings(args: Any, kwargs: Any) -> Any:
+def has_settings(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Whether a call has arguments beside the first."""
     return kwargs or len(args) > 1
 
 
-def _settings_of_function(args: Any, kwargs: Any) -> Any:
+def _settings_of_function(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     return args[4] or len(args[3]) > 1
 
 
@@ -243,7 +247,9 @@ _FILLS = 0, 1, 7
 """The values of the elements of stand-ins, by which an error that depends on values may differ."""
 
 
-def numpys_error(question: Question, args: Any, kwargs: Any) -> Exception | None:
+def numpys_error(
+    question: Question, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Exception | None:
     """Return the error that NumPy raises for operands like these, whatever their values; or None.
 
     The result is None too for a call that may have effects, as one of the user's functions.
@@ -268,7 +274,9 @@ def depends_on_values(error: Exception) -> bool:
     return isinstance(error, _OF_VALUES) and not is_of_shapes
 
 
-def _error_with(question: Question, make: Any, args: Any, kwargs: Any) -> Exception | None:
+def _error_with(
+    question: Question, make: Function, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Exception | None:
     """Return the error of NumPy's call with stand-ins; None without an error or a stand-in."""
     try:
         places, names = mapped(make, [list(args), dict(kwargs)])
@@ -282,7 +290,9 @@ def _error_with(question: Question, make: Any, args: Any, kwargs: Any) -> Except
     return None
 
 
-def _check_accepted(caller: FrameType, question: Question, args: Any, kwargs: Any) -> None:
+def _check_accepted(
+    caller: FrameType, question: Question, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> None:
     """Raise NumPy's error if NumPy does not accept the arguments of a call of the program.
 
     NumPy is asked about arrays of one element along each axis, which costs microseconds, and only
@@ -296,7 +306,9 @@ def _check_accepted(caller: FrameType, question: Question, args: Any, kwargs: An
         raise as_graph_error(error)
 
 
-def _error_of_arguments(_: Any, question: Question, args: Any, kwargs: Any) -> Exception | None:
+def _error_of_arguments(
+    _: Graph, question: Question, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Exception | None:
     if is_known(args, kwargs) or _error_with(question, single, args, kwargs) is None:
         return None  # NumPy itself computes with known values
     return numpys_error(question, args, kwargs)
@@ -361,7 +373,7 @@ def _is_numpys(value: Any) -> bool:
     return str(getattr(value, "__module__", "")).partition(".")[0] == "numpy"
 
 
-def asks_in_trace(memory: Any) -> bool:
+def asks_in_trace(memory: TraceMemory) -> bool:
     """Whether a traced program calls the method that calls this function.
 
     graphir's own code does not, and nobody does after the trace: they see a value's symbol.

@@ -50,7 +50,7 @@ class _HiddenAttribute:
     def __init__(self, name: str, member: Any) -> None:
         self._name, self._member = name, member
 
-    def __get__(self, value: Any, kind: Any = None) -> Any:
+    def __get__(self, value: Any, kind: type | None = None) -> Any:
         self._check(value)
         member: Any = self._member
         return member.__get__(value, kind) if hasattr(member, "__get__") else member
@@ -80,10 +80,10 @@ class _Class:
     def __instancecheck__(self, value: Any) -> bool:
         return isinstance(value, self._original)
 
-    def __subclasscheck__(self, kind: Any) -> bool:
+    def __subclasscheck__(self, kind: type) -> bool:
         return issubclass(kind, self._original)
 
-    def __mro_entries__(self, bases: Any) -> tuple[type]:
+    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type]:
         return (self._original,)
 
     def __eq__(self, other: object) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import count
 from types import FunctionType
@@ -42,6 +42,7 @@ from graphir.numpy_api.arrays.operands import (
     where_mask,
 )
 from graphir.numpy_api.traced_numbers import concrete
+from graphir.semantics.library_calls import Function
 
 
 def results(
@@ -80,7 +81,7 @@ def results(
     return mapped(leaf, result)
 
 
-def result_class_of(function: Any, args: Any, kwargs: Any) -> Any:
+def result_class_of(function: Function, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Return the class of NumPy's result without axes; None if that is unknown.
 
     NumPy computes it of arrays with one element along each axis, or else of ones of equal sizes.
@@ -146,7 +147,9 @@ def elementwise(memory: TraceMemory, result: Any, operands: Sequence[Any], scala
     return tuple(outputs) if isinstance(result, tuple) else outputs[0]
 
 
-def call_numpy(memory: TraceMemory, function: Any, args: Any, kwargs: Any) -> Any:
+def call_numpy(
+    memory: TraceMemory, function: Function, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
     """Return NumPy's own result for known values; record writes to `out=`."""
     outs = arrays_of(kwargs.get("out"))
     for out in outs:
@@ -186,7 +189,9 @@ def write_outputs(
     return tuple(outputs) if several else outputs[0]
 
 
-def numpy_allocator(function: Any, args: Any, kwargs: Any) -> Callable[[int], Array | None] | None:
+def numpy_allocator(
+    function: Function, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Callable[[int], Array | None] | None:
     """Return the allocator of results: NumPy's call on zeros, or else on ones, in their layouts.
 
     The function returns None if an argument's layout is unknown.

@@ -9,11 +9,12 @@ body.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from graphir.dtypes import DType
 from graphir.errors import GraphirError
@@ -60,6 +61,7 @@ from graphir.numpy_api.reductions.masked import reduction_in_order
 from graphir.numpy_api.signatures import bound
 from graphir.numpy_api.traced_numbers import TracedNumber, concrete
 from graphir.numpy_api.ufuncs import DirectAdder
+from graphir.semantics.library_calls import Function
 from graphir.semantics.sums import SumOrder
 
 _VIEWS = (
@@ -75,7 +77,7 @@ _VIEWING = frozenset((*_VIEWS, *_FACTS, *_LIKE))
 """The functions whose results depend on layouts alone: views, or facts of shape and dtype."""
 
 
-def call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def call_function(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return the result of a NumPy function that is no ufunc."""
     try:
         return _function_of_ops(function, args, kwargs)
@@ -86,7 +88,7 @@ def call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         return outcome[0]
 
 
-def _function_of_ops(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _function_of_ops(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return the result of a NumPy function by ops, or by the Python body of the function."""
     memory = memory_among([args, kwargs])
     for leaf in leaves([args, kwargs]):
@@ -113,7 +115,7 @@ def _function_of_ops(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any
     return _compute(memory, function, args, dict(kwargs))
 
 
-def _compute(memory: TraceMemory, function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+def _compute(memory: TraceMemory, function: Function, args: Any, kwargs: dict[str, Any]) -> Any:
     """Return the result of a NumPy function that computes, in `out` if that is given."""
     name = function.__name__
     out, where = kwargs.pop("out", None), kwargs.get("where", True)
@@ -140,7 +142,7 @@ def _compute(memory: TraceMemory, function: Any, args: Any, kwargs: dict[str, An
 
 
 def _of_selection(
-    memory: TraceMemory, function: Any, selection: SelectionValue, args: Any, kwargs: Any
+    memory: TraceMemory, function: Function, selection: SelectionValue, args: Any, kwargs: Any
 ) -> Any:
     """Return a reduction of x[mask] over all elements or the first axis: that with where=mask."""
     takes = {"axis", "dtype", "initial", "ddof", "keepdims"}
@@ -188,7 +190,7 @@ SELECTION_REDUCTIONS = frozenset(
 """The functions of x[mask] whose result has a known shape."""
 
 
-def call_like(x: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def call_like(x: Any, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return the result of an array constructor with `like=x`; NumPy omits `like` from the call."""
     if any(isinstance(each, (TracedValue, SelectionValue)) for each in leaves([args, kwargs])):
         return call_function(function, args, kwargs)
@@ -196,7 +198,7 @@ def call_like(x: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, An
 
 
 def _full_like(
-    a: Any, fill_value: Any, dtype: Any = None, order: str = "K", *, shape: Any = None
+    a: ArrayLike, fill_value: Any, dtype: Any = None, order: str = "K", *, shape: Any = None
 ) -> Any:
     """Return a new array, filled by assignment."""
     result = call_function(np.empty_like, (a, dtype, order), {"shape": shape})
@@ -204,11 +206,11 @@ def _full_like(
     return result
 
 
-def _astype(x: Any, dtype: Any, *, copy: bool = True) -> Any:
+def _astype(x: Any, dtype: DTypeLike, *, copy: bool = True) -> Any:
     return x.astype(dtype, copy=copy)
 
 
-def _filling(memory: TraceMemory, function: Any, result: Any) -> Any:
+def _filling(memory: TraceMemory, function: Function, result: Any) -> Any:
     if function.__name__ in _LIKE and isinstance(result, ArrayValue):
         result.plain.fill(_LIKE[function.__name__])
         result.cell.fill = result.plain.dtype.type(_LIKE[function.__name__]).item()
@@ -223,7 +225,9 @@ _MASKED = frozenset(("sum", "prod", "max", "min", "amax", "amin", "any", "all"))
 """The reductions whose `where=` counts by its truth alone."""
 
 
-def _viewed(memory: TraceMemory, function: Any, args: Any, kwargs: Any) -> Any:
+def _viewed(
+    memory: TraceMemory, function: Function, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
     """Return the result of a function of layouts: views of arguments, or copies by ops."""
     real = plainly(function, *layouts(args), **layouts(kwargs))
     name = function.__name__
@@ -267,7 +271,7 @@ def _einsum_view(*args: Any, **kwargs: Any) -> ArrayValue | None:
 
 
 def _undifferenced(
-    a: Any, n: Any = 1, axis: Any = -1, prepend: Any = None, append: Any = None
+    a: ArrayLike, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None
 ) -> Any:
     """Return the operand of np.diff(a, n=0); else None."""
     return a if not isinstance(n, TracedValue) and n == 0 else None
@@ -280,7 +284,9 @@ def _owner(sources: Sequence[ArrayValue], part: Array) -> ArrayValue | None:
     return None
 
 
-def _by_its_body(memory: TraceMemory, function: Any, args: Any, kwargs: Any) -> Any:
+def _by_its_body(
+    memory: TraceMemory, function: Function, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
     """Call a function by its table entry, or run the Python body that NumPy gives the function.
 
     The functions inside the body receive symbolic arrays.
@@ -305,7 +311,9 @@ _CONTRACTING = frozenset(("tensordot", "cov", "corrcoef", "norm"))
 """The functions whose bodies transpose the operands of a product."""
 
 
-def _of_body(memory: TraceMemory, function: Any, args: Any, kwargs: Any) -> tuple[Any] | None:
+def _of_body(
+    memory: TraceMemory, function: Function, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[Any] | None:
     """Return the result of a function's Python body in a tuple; None where it cannot run.
 
     The function raises OrderError where the body computes in an order that no op has.
@@ -332,7 +340,7 @@ def _of_body(memory: TraceMemory, function: Any, args: Any, kwargs: Any) -> tupl
         memory.graph.trace_state.refusal = refusal
 
 
-def _body_part(implementation: Any, original: Any) -> Any:
+def _body_part(implementation: Function, original: Function) -> Any:
     """Return the stand-in of a private function of NumPy, by its implementation on symbols."""
 
     def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
@@ -354,7 +362,7 @@ _COMPILED = frozenset(
 )
 
 
-def assign_all(x: ArrayValue, value: Any) -> None:
+def assign_all(x: ArrayValue, value: ArrayLike) -> None:
     """Set every element, as `x[...] = value` does."""
     x.check_writable()
     if is_known(x, value) and type(value) is not TracedNumber:

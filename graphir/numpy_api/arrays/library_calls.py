@@ -22,6 +22,7 @@ from types import CodeType
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphir.dtypes import DType
 from graphir.errors import GraphError, MissingOpError, shortened
@@ -46,6 +47,7 @@ from graphir.ops import control
 from graphir.ops.control import Callee
 from graphir.ops.types import TensorType, TupleType
 from graphir.semantics.library_calls import (
+    Function,
     MemoryLayout,
     NumPyCall,
     OperandPlace,
@@ -83,7 +85,7 @@ class _Untraceable(Exception):  # noqa: N818 -- no error leaves
 
 
 def of_call(
-    function: Any, method: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+    function: Function, method: str, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> tuple[Any] | None:
     """Return the result of a call of NumPy's function in a tuple; None where it cannot be called.
 
@@ -118,7 +120,7 @@ def of_call(
     return (call.emitted(name, result, (raises, is_handled, usual)),)
 
 
-def _name_of(function: Any, method: str, args: Any, kwargs: Mapping[str, Any]) -> str | None:
+def _name_of(function: Function, method: str, args: Any, kwargs: Mapping[str, Any]) -> str | None:
     """Return the name of a function that a graph may call; None for other functions."""
     name = getattr(function, "__name__", "")
     if isinstance(function, np.ufunc):
@@ -143,7 +145,7 @@ def _name_of(function: Any, method: str, args: Any, kwargs: Mapping[str, Any]) -
 _METHODS = frozenset(("reduce", "accumulate", "reduceat", "outer", "at"))
 
 
-def _may_raise(function: Any, method: str) -> bool:
+def _may_raise(function: Function, method: str) -> bool:
     name = function.__name__
     if method in ("reduceat", "at"):
         return True
@@ -211,9 +213,9 @@ class _Call:
 
     def _place(
         self,
-        value: Any,
+        value: ArrayValue | ScalarValue,
         read: Callable[[], Symbol],
-        example: Any,
+        example: NDArray[Any] | np.generic,
         is_constant: bool = False,
         is_output: bool = False,
     ) -> OperandPlace:
@@ -290,7 +292,7 @@ class _Call:
         return memory.array(Cell(memory, leaf, symbol))
 
 
-def _stand_in(example: Any, seed: int, is_constant: bool) -> Any:
+def _stand_in(example: NDArray[Any] | np.generic, seed: int, is_constant: bool) -> Any:
     """Return an array or scalar of the type of an example, with its values if they are known.
 
     Other values suit most functions: matrices are positive definite, vectors grow, fractions lie
@@ -328,7 +330,7 @@ def _types_of(result: Any) -> Any:
     return [(type(x), getattr(x, "dtype", None), np.shape(x)) for x in leaves(result)]
 
 
-def _text_of(args: Any, kwargs: Mapping[str, Any]) -> str:
+def _text_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
     """Return the arguments of a call that are no operands, as text."""
     texts = [repr(x) for x in args if type(x) in PLAIN]
     texts += [f"{key}={x!r}" for key, x in kwargs.items() if type(x) in PLAIN]

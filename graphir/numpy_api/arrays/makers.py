@@ -12,7 +12,7 @@ import builtins
 import dis
 import operator
 import sys
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, wraps
 from itertools import islice
@@ -22,6 +22,7 @@ from typing import Any, cast
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
+from numpy.typing import ArrayLike, DTypeLike
 
 from graphir.dtypes import DType, numpy_code
 from graphir.errors import GraphError
@@ -58,7 +59,8 @@ from graphir.numpy_api.reductions.masked import UNSET
 from graphir.numpy_api.signatures import bound
 from graphir.numpy_api.traced_numbers import TracedNumber, concrete
 from graphir.numpy_api.views.layouts import steps_between
-from graphir.ops.dims import Dim
+from graphir.ops.dims import Dim, ShapeLike
+from graphir.semantics.library_calls import Function
 
 _TRACED = Interceptor()
 """Has the stand-ins of all running traces."""
@@ -115,7 +117,7 @@ def original_of(value: Any) -> Any:
     return ORIGINALS.get(id(value), value)
 
 
-def _maker(original: Any, record: Record) -> Any:
+def _maker(original: Function, record: Record) -> Any:
     @wraps(original)
     @at_boundary(f"np.{original.__name__}", original, has_settings)
     def make(*args: Any, **kwargs: Any) -> Any:
@@ -138,12 +140,12 @@ def _maker(original: Any, record: Record) -> Any:
 
 def _record_conversion(
     memory: TraceMemory,
-    original: Any,
-    value: Any,
+    original: Function,
+    value: ArrayLike,
     dtype: Any = None,
     order: str | None = None,
     *,
-    copy: Any = UNSET,
+    copy: bool | None = UNSET,
     ndmin: int = 0,
 ) -> Any:
     """Record np.array, np.asarray and similar calls.
@@ -156,7 +158,7 @@ def _record_conversion(
 
 
 def _of_value(
-    memory: TraceMemory, original: Any, value: Any, dtype: Any, order: str | None, copy: Any
+    memory: TraceMemory, original: Function, value: Any, dtype: Any, order: str | None, copy: Any
 ) -> Any:
     if isinstance(value, ArrayValue):
         return _of_array(original, value, dtype, order, copy)
@@ -179,7 +181,9 @@ def _of_value(
 _COPIED = "Unable to avoid copy while creating an array as requested."
 
 
-def _of_array(original: Any, value: Any, dtype: Any, order: str | None, copy: Any) -> Any:
+def _of_array(
+    original: Function, value: Any, dtype: DTypeLike | None, order: str | None, copy: bool | None
+) -> Any:
     same = dtype is None or np.dtype(dtype) == value.dtype
     order = _ORDERS.get(original) or order or "K"
     is_copy = copy is True or (original is np.array and copy is UNSET) or not value.lies_in(order)
@@ -189,7 +193,9 @@ def _of_array(original: Any, value: Any, dtype: Any, order: str | None, copy: An
     return copied if same else value.astype(dtype, order)
 
 
-def _of_known(memory: TraceMemory, original: Any, args: Any, kwargs: Any) -> Any:
+def _of_known(
+    memory: TraceMemory, original: Function, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
     """Return NumPy's array of known values: a new symbolic array, or a view of a plain argument."""
     if original not in _CONVERTING:
         args, kwargs = plains(args), plains(kwargs)
@@ -211,9 +217,9 @@ def _plain_lists(value: Any) -> Any:
     return value.plain if isinstance(value, ArrayValue) else value
 
 
-def _of_one_value(value: Any) -> Record:
+def _of_one_value(value: float) -> Record:
     def record(
-        memory: TraceMemory, original: Any, shape: Any, dtype: Any = None, order: Any = "C"
+        memory: TraceMemory, original: Function, shape: Any, dtype: Any = None, order: str = "C"
     ) -> Any:
         sizes: Any = shape if isinstance(shape, (tuple, list)) else (shape,)  # pyright: ignore
         if any(isinstance(size, Dim) for size in sizes):
@@ -232,10 +238,10 @@ def _of_one_value(value: Any) -> Record:
 
 def _full(
     memory: TraceMemory,
-    original: Any,
-    shape: Any,
-    fill_value: Any,
-    dtype: Any = None,
+    original: Function,
+    shape: ShapeLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
     order: str = "C",
 ) -> Any:
     if is_known(fill_value) and type(fill_value) is not TracedNumber:
@@ -249,14 +255,14 @@ def _full(
     return result
 
 
-def _from_values(memory: TraceMemory, original: Any, *args: Any, **kwargs: Any) -> Any:
+def _from_values(memory: TraceMemory, original: Function, *args: Any, **kwargs: Any) -> Any:
     """Return the function's own result on symbolic arguments, else an array of known values."""
     if not is_known(args, kwargs):
         return original(*args, **kwargs)
     return _of_known(memory, original, args, kwargs)
 
 
-def _by_python_code(memory: TraceMemory, original: Any, *args: Any, **kwargs: Any) -> Any:
+def _by_python_code(memory: TraceMemory, original: Function, *args: Any, **kwargs: Any) -> Any:
     """Run the Python code of a function that does not dispatch, with stand-ins in its globals."""
     if is_known(args, kwargs):
         return _of_known(memory, original, args, kwargs)
@@ -265,18 +271,18 @@ def _by_python_code(memory: TraceMemory, original: Any, *args: Any, **kwargs: An
         return body(*args, **kwargs)
 
 
-def _of_bytes(memory: TraceMemory, original: Any, *args: Any, **kwargs: Any) -> Any:
+def _of_bytes(memory: TraceMemory, original: Function, *args: Any, **kwargs: Any) -> Any:
     if is_known(args, kwargs):
         return _of_known(memory, original, args, kwargs)
     raise GraphError("the bytes of an array are known when the graph runs", fix="use x.astype(...)")
 
 
-def _of_types(memory: TraceMemory, original: Any, *args: Any, **kwargs: Any) -> Any:
+def _of_types(memory: TraceMemory, original: Function, *args: Any, **kwargs: Any) -> Any:
     """Return what a function of dtypes answers, or NumPy's error for an array in their place."""
     return plainly(original, *layouts(args), **layouts(kwargs))
 
 
-def _conversion(memory: TraceMemory, original: Any, *args: Any, **kwargs: Any) -> Any:
+def _conversion(memory: TraceMemory, original: Function, *args: Any, **kwargs: Any) -> Any:
     """Record a call of a class of scalars: `np.float32(x)` is a scalar, or the array of a dtype."""
     if len(args) != 1 or kwargs:
         return original(*args, **kwargs)
@@ -291,12 +297,12 @@ def _has_values(*values: Any) -> bool:
     return any(isinstance(leaf, TracedValue) for leaf in leaves(values))
 
 
-def _is_number(kind: Any) -> bool:
+def _is_number(kind: type) -> bool:
     code = np.dtype(kind).char  # neither long double nor a second class of 64-bit integers
     return code.lower() not in "gq" and code in np.typecodes["AllInteger"] + "?efdFD"
 
 
-def _of_list(memory: TraceMemory, original: Any, *args: Any, **kwargs: Any) -> Any:
+def _of_list(memory: TraceMemory, original: Function, *args: Any, **kwargs: Any) -> Any:
     """Record np.sum and similar functions of a list of symbolic values.
 
     A list has no `__array_function__`, so NumPy would not dispatch the call.
@@ -309,9 +315,9 @@ def _of_list(memory: TraceMemory, original: Any, *args: Any, **kwargs: Any) -> A
 
 def _iterated(
     memory: TraceMemory,
-    original: Any,
-    iter: Any,  # noqa: A002 -- NumPy's name
-    dtype: Any,
+    original: Function,
+    iter: Iterable[Any],  # noqa: A002 -- NumPy's name
+    dtype: DTypeLike | None,
     count: int = -1,
 ) -> Any:
     values: list[Any] = list(islice(iter, count) if count >= 0 else iter)  # pyright: ignore
@@ -322,10 +328,10 @@ def _iterated(
 
 def _strided(
     memory: TraceMemory,
-    original: Any,
-    x: Any,
-    shape: Any = None,
-    strides: Any = None,
+    original: Function,
+    x: ArrayLike,
+    shape: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
     subok: bool = False,
     writeable: bool = True,
 ) -> Any:
@@ -478,7 +484,7 @@ _BODIES: dict[int, tuple[Any, dict[str, Any], dict[str, Any]]] = {}
 """By the id of a NumPy module's globals: these, as they were, and their copy with stand-ins."""
 
 
-def traced_body(function: Any) -> Callable[..., Any] | None:
+def traced_body(function: Function) -> Callable[..., Any] | None:
     """Return the Python body of a NumPy function, with constructors that make symbolic arrays.
 
     The result is None for compiled functions.

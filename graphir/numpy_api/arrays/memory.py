@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from graphir.dtypes import DType
 from graphir.errors import GraphError, GraphirError, MissingOpError
+from graphir.hints import Number
 from graphir.ir.literals import array_of
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.views.layouts import ViewLayout, overlaps, steps_between
@@ -226,7 +227,7 @@ class TraceMemory(ViewBuilder):
             cell.frozen = "whether it is a scalar or a 0-d array depends on values; write x = x + y"
         return self.array(cell)
 
-    def plain_array(self, plain: Array, fill: Any = None) -> ArrayValue:
+    def plain_array(self, plain: Array, fill: Number | None = None) -> ArrayValue:
         """Return the array of known values, in memory that only the program holds."""
         if not plain.dtype.isnative:
             DType(plain.dtype.str)  # raises: graphs have no such dtype

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from graphir import ops
 from graphir.dtypes import DType
 from graphir.errors import GraphError, PromotionError, ShapeError
+from graphir.hints import Number
 from graphir.ir.literals import array_of, is_literal
 from graphir.ir.operands import may_be_operand
 from graphir.ir.symbol import Symbol
@@ -134,7 +136,7 @@ def adopted(memory: TraceMemory, result: Any, sources: Sequence[ArrayValue]) -> 
 # -- arrays from lists
 
 
-def array_from(memory: TraceMemory, value: Any, dtype: Any = None) -> Any:
+def array_from(memory: TraceMemory, value: Any, dtype: DTypeLike | None = None) -> Any:
     """Return np.array of a nested list with symbols among its elements."""
     if isinstance(value, ArrayValue):
         return cast_to(memory, value, dtype)
@@ -150,7 +152,7 @@ def array_from(memory: TraceMemory, value: Any, dtype: Any = None) -> Any:
     return memory.value_of(symbol, scalar=False)
 
 
-def cast_to(memory: TraceMemory, value: ArrayValue, dtype: Any) -> ArrayValue:
+def cast_to(memory: TraceMemory, value: ArrayValue, dtype: DTypeLike | None) -> ArrayValue:
     """Return an array in another dtype; the array itself if it has that dtype."""
     to = None if dtype is None else np.dtype(dtype)
     if to is None or to == value.read().dtype.to_numpy():
@@ -158,7 +160,7 @@ def cast_to(memory: TraceMemory, value: ArrayValue, dtype: Any) -> ArrayValue:
     return cast("ArrayValue", memory.value_of(cast_symbol(value.read(), DType.from_numpy(to))))
 
 
-def _stacked(memory: TraceMemory, value: Any, to: DType) -> Symbol:
+def _stacked(memory: TraceMemory, value: ArrayLike, to: DType) -> Symbol:
     if isinstance(value, (list, tuple)):
         parts = [_stacked(memory, item, to) for item in cast("list[Any]", value)]
         return memory.graph.apply(ops.stack, parts, {"axis": 0})
@@ -228,7 +230,7 @@ def _fitting(x: Symbol, to: DType) -> Symbol:
     return demanded(x, fits if x.dtype is DType.uint64 else fits & (wide >= int(limits.min)))
 
 
-def _literal(memory: TraceMemory, value: Any, to: DType) -> Symbol:
+def _literal(memory: TraceMemory, value: Number, to: DType) -> Symbol:
     """Return a Python number as NumPy stores it in an array.
 
     Raise NumPy's error if it does not fit.

@@ -6,14 +6,15 @@ refused: einsum of floats, and functions of vectors that run backwards.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from graphir.dtypes import DType
 from graphir.errors import GraphError, PromotionError
+from graphir.hints import ArrayOrNumber
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.arrays.memory import (
     ArrayValue,
@@ -36,7 +37,7 @@ from graphir.numpy_api.reductions import masked
 from graphir.numpy_api.traced_numbers import TracedNumber, concrete
 from graphir.numpy_api.ufuncs import DirectAdder
 from graphir.ops import control
-from graphir.semantics.library_calls import has_odd_step
+from graphir.semantics.library_calls import Function, has_odd_step
 from graphir.semantics.numpy_loops import (
     LIKE_POWERS,
     call_attributes,
@@ -64,7 +65,7 @@ _SETTINGS = frozenset(
 """The parameters of the functions that add in the order of memory."""
 
 
-def of_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Any) -> Any:
+def of_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Return the result of a reduction in the order of memory, or None for other calls.
 
     The function raises OrderError where no op computes in NumPy's order.
@@ -97,7 +98,7 @@ def _check_loop(ufunc: np.ufunc, inputs: Sequence[Any]) -> None:
         raise OrderError("NumPy computes in a loop of its own", fix="leave out dtype=")
 
 
-def of_function(function: Any, args: Sequence[Any], kwargs: Any) -> Any:
+def of_function(function: Function, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Do the same for a function that is no ufunc."""
     if kwargs.get("overwrite_input"):
         raise OrderError("NumPy leaves the order of the overwritten input open", fix="leave it out")
@@ -122,7 +123,7 @@ def of_function(function: Any, args: Sequence[Any], kwargs: Any) -> Any:
     return _in_memory_order(function, args, kwargs) if sums else None
 
 
-def _in_memory_order(function: Any, args: Sequence[Any], kwargs: Any) -> Any:
+def _in_memory_order(function: Function, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Return a sum over the axes of an array in the order of its memory, as NumPy adds.
 
     The result is None for arrays whose axes lie in order.
@@ -168,7 +169,7 @@ def _in_memory_order(function: Any, args: Sequence[Any], kwargs: Any) -> Any:
     return result if keeps else result.squeeze(axes)[()]
 
 
-def _strided(function: Any, args: Sequence[Any], kwargs: Any) -> Any:
+def _strided(function: Function, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Return a sum of floats over a view whose strides decide how NumPy adds; None for others."""
     array, axis = args[0], args[1] if len(args) > 1 else kwargs.get("axis")
     view, where = array.layout, kwargs.get("where", True)
@@ -213,7 +214,7 @@ _OWN_ORDERS = frozenset(
 """The functions of floats in which signs of zeros follow NumPy's partitions and products."""
 
 
-def _check_halves_of(x: Any, dtype: Any = None) -> None:
+def _check_halves_of(x: ArrayOrNumber, dtype: DTypeLike | None = None) -> None:
     """Raise OrderError for float16 where `jit` can call NumPy's own loop instead."""
     is_here = isinstance(x, TracedValue) and x.memory.runs_here
     if is_here and np.dtype(dtype or _dtype_of(x)) == np.float16:
@@ -258,7 +259,7 @@ def _trace(
     return np.sum(np.moveaxis(diagonals, -1, 0), axis=0, dtype=dtype, out=out)
 
 
-def _check_einsum(subscripts: Any, *operands: Any, optimize: Any) -> None:
+def _check_einsum(subscripts: str | ArrayOrNumber, *operands: ArrayOrNumber, optimize: Any) -> None:
     """Raise OrderError if einsum would sum floats: its loops add in an order of their own.
 
     With `optimize` NumPy multiplies several factors in another order, two at a time.
@@ -387,12 +388,12 @@ class _Converter:
         """Return the operands as arrays."""
         return self._arrays
 
-    def wrap(self, result: Any, to_scalar: Any = None) -> Any:
+    def wrap(self, result: Any, to_scalar: bool | None = None) -> Any:
         """Return the result."""
         return result
 
 
-def converter_of(original: Any) -> Any:
+def converter_of(original: Function) -> Any:
     """Return the class of converters that stands in for NumPy's."""
 
     def converter(*operands: Any) -> Any:

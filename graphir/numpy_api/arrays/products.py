@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import ops
+from graphir.hints import ArrayOrNumber
 from graphir.ir.operands import symbols_of
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.arrays.memory import ArrayValue, LayoutUse, OrderError, TraceMemory
@@ -46,7 +47,7 @@ def product(
     return None if layout is None else graph.apply(ops.matmul, args, {"layout": layout})
 
 
-def check_output(out: Any) -> None:
+def check_output(out: ArrayOrNumber) -> None:
     """Raise OrderError if matmul would write to an array in another order than C."""
     view = _view(out)
     if view is not None and uses_blas(view.dtype) and not view.flags.c_contiguous:
@@ -70,13 +71,13 @@ def _check_scaled(memory: TraceMemory, name: str, args: Sequence[Any]) -> None:
         )
 
 
-def _is_argument(value: Any) -> bool:
+def _is_argument(value: ArrayOrNumber) -> bool:
     """Whether a value views an argument, which the caller may pass twice."""
     symbol = value.cell.symbol if isinstance(value, ArrayValue) else None
     return symbol is not None and symbol.op is ops.input
 
 
-def _view(value: Any) -> Array | None:
+def _view(value: ArrayOrNumber) -> Array | None:
     if isinstance(value, ArrayValue):
         return value.layout
     return cast("Array", value) if isinstance(value, np.ndarray) else None

@@ -187,7 +187,7 @@ def set_experiment(method: Callable[[Any], Any], dispatched: Callable[[Any], Any
     experiment.__array_ufunc__ = dispatched(_counts_in_ufunc)
 
 
-def _counts_in_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], kwargs: Any) -> list[int]:
+def _counts_in_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Any) -> list[int]:
     """Return the reference counts of a ufunc's operands, as `call_ufunc` gets them."""
     return _reference_counts(inputs)
 
@@ -196,7 +196,7 @@ def _elided(
     ufunc: np.ufunc,
     operands: Sequence[Any],
     counts: Sequence[int],
-    dtype: Any,
+    dtype: np.dtype[Any],
     is_ufunc: bool = False,
 ) -> Any:
     """Return the operand into whose memory NumPy writes the result of an operator, or None."""
@@ -326,7 +326,7 @@ def _plain_operator(
     return adopted(memory, real, ())
 
 
-def in_place(function: Callable[..., Any], ufunc: Any, x: Any, other: Any) -> Any:
+def in_place(function: Callable[..., Any], ufunc: np.ufunc, x: Any, other: Any) -> Any:
     """Execute `x += y`: write the result to the memory of x, cast as NumPy allows."""
     memory: TraceMemory = x.memory
     if isinstance(x, SelectionValue):
@@ -514,7 +514,9 @@ def _second(method: str, inputs: Sequence[Any], values: list[Any]) -> list[Any]:
     return [plains(inputs[1])] if known_indices else values[1:2]
 
 
-def _of_operator(memory: TraceMemory, ufunc: np.ufunc, inputs: Any, values: Any, out: Any) -> Any:
+def _of_operator(
+    memory: TraceMemory, ufunc: np.ufunc, inputs: Sequence[Any], values: Sequence[Any], out: Any
+) -> Any:
     """Return a product that BLAS computes, or the result of an operator of scalars, else None.
 
     NumPy turns an operator with a scalar on the left into a call of the ufunc.
@@ -530,7 +532,7 @@ def _of_operator(memory: TraceMemory, ufunc: np.ufunc, inputs: Any, values: Any,
     return _differing(memory, OPERATORS[ufunc], inputs, values)
 
 
-def _in_dtype(ufunc: np.ufunc, values: list[Any], dtype: Any, casting: str) -> list[Any]:
+def _in_dtype(ufunc: np.ufunc, values: list[Any], dtype: np.dtype[Any], casting: str) -> list[Any]:
     """Return a ufunc's operands, cast to the computation dtype that `dtype=` names.
 
     The function raises GraphError if the ufunc has no loop of that dtype.

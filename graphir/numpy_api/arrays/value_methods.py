@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, NoReturn, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from graphir.errors import GraphError
+from graphir.hints import Int
 from graphir.ir.operators.in_place import WRITING, refuse_write
 from graphir.ir.symbol import Symbol, ValuelessError
 from graphir.numpy_api.arrays import function_calls, ufunc_calls
@@ -22,15 +24,18 @@ from graphir.numpy_api.arrays.makers import TRACED_NUMPY
 from graphir.numpy_api.arrays.memory import (
     ArrayAttributeError,
     ArrayValue,
+    TracedValue,
     plainly,
 )
+from graphir.ops.op import GraphValue
+from graphir.semantics.library_calls import Function
 
 
 def ufunc_protocol(call: Callable[..., Any]) -> Any:
     """Return `__array_ufunc__` by `call(ufunc, method, inputs, keywords)`."""
 
     def __array_ufunc__(  # noqa: N807 -- NumPy's name
-        self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any
+        self: GraphValue, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any
     ) -> Any:
         return call(ufunc, method, inputs, kwargs)
 
@@ -45,20 +50,22 @@ class DispatchProtocols:
 
     __array_ufunc__ = ufunc_protocol(ufunc_calls.call_ufunc)
 
-    def __array_function__(self, function: Any, _: Any, args: Any, kwargs: Any) -> Any:
+    def __array_function__(
+        self, function: Function, _: Collection[type], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
         return function_calls.call_like(self, function, args, kwargs)
 
 
-def method_of(function: Any) -> Callable[..., Any]:
+def method_of(function: Function) -> Callable[..., Any]:
     """Return the method that calls a NumPy function with the value as its first argument."""
 
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self: TracedValue, *args: Any, **kwargs: Any) -> Any:
         return function_calls.call_function(function, (self, *args), kwargs)
 
     return method
 
 
-def number_method(kind: Any) -> Callable[[Any], Any]:
+def number_method(kind: Callable[[Any], complex]) -> Callable[[Any], Any]:
     """Return the conversion to a Python number, which an array with known values has."""
 
     def convert(self: Any) -> Any:
@@ -76,7 +83,7 @@ _OF_FUNCTIONS = (
 )
 
 
-def add_methods(cls: Any, names: Iterable[str]) -> None:
+def add_methods(cls: type, names: Iterable[str]) -> None:
     """Add methods that call the NumPy functions of the same names."""
     for name in names:
         setattr(cls, name, method_of(getattr(np, name)))
@@ -96,11 +103,11 @@ class FunctionMethods:
         x: Any = self
         return operator.index(x.plain if x.is_known else x.read())
 
-    def compress(self, condition: Any, axis: Any = None, out: Any = None) -> Any:
+    def compress(self, condition: ArrayLike, axis: Int | None = None, out: Any = None) -> Any:
         """Return the slices at which a condition is true."""
         return function_calls.call_function(np.compress, (condition, self, axis), {"out": out})
 
-    def clip(self, min: Any = None, max: Any = None, out: Any = None) -> Any:  # noqa: A002
+    def clip(self, min: Any = None, max: Any = None, out: ArrayValue | None = None) -> Any:  # noqa: A002
         """Return the elements between two bounds."""
         return function_calls.call_function(np.clip, (self, min, max), {"out": out})
 
@@ -121,7 +128,7 @@ bounded(FunctionMethods)
 def _of_known(name: str) -> Any:
     """Return the method that is the ndarray's, for known values alone."""
 
-    def method(self: Any, *args: Any) -> Any:
+    def method(self: TracedValue, *args: Any) -> Any:
         return _plain_attribute(self, name)(*args)
 
     return method
@@ -173,7 +180,7 @@ class UnknownValueMethods:
 
     device = property(lambda _: "cpu", doc="The device of the memory.")
 
-    def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
+    def to_device(self, device: str, /, *, stream: int | None = None) -> Any:
         """Return the value itself, which is on the CPU."""
         plainly(np.empty(()).to_device, device, stream=stream)
         return self
@@ -200,7 +207,7 @@ _OF_MEMORY = frozenset(("__array_struct__", "__array_interface__", "data", "ctyp
 """The attributes of an ndarray that tell where its memory is; it is read-only."""
 
 
-def refuse_conversion(value: Any) -> NoReturn:
+def refuse_conversion(value: TracedValue) -> NoReturn:
     """Raise ValuelessError: compiled code asks for the values of an array, as `np.float64(x)`."""
     try:
         Symbol.__array__(value.read())
@@ -223,7 +230,7 @@ def _plain_attribute(value: Any, name: str) -> Any:
     return getattr(value.plain, name)
 
 
-def _text(value: Any, function: Any, *how: str) -> str:
+def _text(value: Any, function: Function, *how: str) -> str:
     if value.is_known:
         return function(value.plain, *how)
     if asks_in_trace(value.memory):

@@ -6,13 +6,16 @@ of NumPy's compiled code, which give new values of the argument.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from graphir import ops
 from graphir.dtypes import DType
 from graphir.errors import GraphError, MissingOpError
+from graphir.hints import ArrayOrNumber
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.arrays.indexing import flat_places, keys_of
 from graphir.numpy_api.arrays.memory import ArrayValue, LayoutUse, TracedValue, TraceMemory, plainly
@@ -28,6 +31,7 @@ from graphir.numpy_api.arrays.operands import (
 )
 from graphir.numpy_api.counting import joined_at
 from graphir.numpy_api.signatures import bound
+from graphir.semantics.library_calls import Function
 
 WRITING: dict[Any, str] = {
     np.copyto: "dst",
@@ -42,7 +46,9 @@ _COMPILED = frozenset((np.put, np.place, np.putmask))
 """Those of them that are compiled, or call compiled code alone."""
 
 
-def write(memory: TraceMemory, function: Any, args: Any, kwargs: Any) -> bool:
+def write(
+    memory: TraceMemory, function: Function, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> bool:
     """Execute a call of a function of WRITING.
 
     Returns False for a call whose Python code is to run. Raises MissingOpError for a call of
@@ -61,14 +67,16 @@ def write(memory: TraceMemory, function: Any, args: Any, kwargs: Any) -> bool:
     return False
 
 
-def _write_known(x: ArrayValue, function: Any, args: Any, kwargs: Any) -> None:
+def _write_known(
+    x: ArrayValue, function: Function, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> None:
     """Execute a call of NumPy that writes known values to an array of known values."""
     plainly(function, *plains(args), **plains(kwargs))
     x.cell.changed()
     x.memory.reads_layouts(LayoutUse.ALL)
 
 
-def _target(x: Any, name: str) -> ArrayValue:
+def _target(x: ArrayOrNumber, name: str) -> ArrayValue:
     if not isinstance(x, ArrayValue):
         raise GraphError(
             "the first argument is an array that the traced function has not created",
@@ -86,7 +94,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _copyto(
-    memory: TraceMemory, dst: Any, src: Any, casting: str = "same_kind", where: Any = True
+    memory: TraceMemory, dst: Any, src: ArrayLike, casting: str = "same_kind", where: Any = True
 ) -> None:
     into = _target(dst, "copyto")
     value: Any = src if _is_number(src) else array_from(memory, src)
@@ -103,7 +111,9 @@ def _copyto(
     into.write(symbol)
 
 
-def add_at(memory: TraceMemory, ufunc: np.ufunc, a: Any, indices: Any, b: Any = None) -> None:
+def add_at(
+    memory: TraceMemory, ufunc: np.ufunc, a: ArrayOrNumber, indices: Any, b: ArrayLike | None = None
+) -> None:
     """Execute ufunc.at: apply the operation once for each index, so repeated indices accumulate.
 
     Sums in the dtype of the array are one op. Raises GraphError for others.

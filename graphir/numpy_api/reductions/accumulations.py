@@ -6,13 +6,12 @@ predecessors.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from graphir import ops
-from graphir.dtypes import DType
+from graphir.dtypes import DType, DTypeLike
 from graphir.errors import GraphError, ShapeError
+from graphir.hints import ArrayOrNumber, Ints
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.movement import axes_of, moveaxis
 from graphir.numpy_api.ufuncs import OPS, REDUCTIONS
@@ -26,7 +25,9 @@ ASSOCIATIVE = frozenset(
 )
 
 
-def accumulated(ufunc: np.ufunc, x: Symbol, axis: Any, dtype: Any = None) -> Symbol | None:
+def accumulated(
+    ufunc: np.ufunc, x: Symbol, axis: Ints, dtype: DTypeLike | None = None
+) -> Symbol | None:
     """Return the running results of a ufunc along an axis, or None for other ufuncs."""
     op = OPS.get(ufunc)
     if op is None or ufunc not in ASSOCIATIVE:
@@ -43,7 +44,9 @@ def accumulated(ufunc: np.ufunc, x: Symbol, axis: Any, dtype: Any = None) -> Sym
     return moveaxis(x, 0, place)
 
 
-def reduced(ufunc: np.ufunc, x: Symbol, axis: Any, dtype: Any, keepdims: bool) -> Symbol | None:
+def reduced(
+    ufunc: np.ufunc, x: Symbol, axis: Ints | None, dtype: DTypeLike | None, keepdims: bool
+) -> Symbol | None:
     """Return the result of a ufunc over one axis, or None for other ufuncs."""
     if ufunc not in ASSOCIATIVE:
         return None
@@ -58,7 +61,9 @@ def reduced(ufunc: np.ufunc, x: Symbol, axis: Any, dtype: Any, keepdims: bool) -
     return results[last]
 
 
-def reduced_at(ufunc: np.ufunc, x: Symbol, indices: Any, axis: int, dtype: Any) -> Symbol | None:
+def reduced_at(
+    ufunc: np.ufunc, x: Symbol, indices: ArrayOrNumber, axis: int, dtype: DTypeLike | None
+) -> Symbol | None:
     """Return reductions of the parts of an axis between known indices; None for other ufuncs."""
     op = REDUCTIONS.get(ufunc)
     if op is None:
@@ -92,7 +97,7 @@ def _part(op: Op, x: Symbol, start: int, end: int) -> Symbol:
     return first + ops.sum(x[..., start + 1 : end], axis=-1, dtype=x.dtype)
 
 
-def _operand(ufunc: np.ufunc, x: Symbol, dtype: Any) -> Symbol:
+def _operand(ufunc: np.ufunc, x: Symbol, dtype: DTypeLike | None) -> Symbol:
     if ufunc.__name__.startswith("logical"):
         return x.cast(DType.bool)
     return x if dtype is None else x.cast(dtype)

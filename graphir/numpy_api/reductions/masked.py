@@ -15,8 +15,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from graphir import ops
-from graphir.dtypes import DType, numpy_code
+from graphir.dtypes import DType, DTypeLike, numpy_code
 from graphir.errors import GraphError, ShapeError
+from graphir.hints import ArrayOrNumber, Ints
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.movement import axes_of
 from graphir.numpy_api.traced_numbers import TracedNumber, concrete
@@ -45,11 +46,11 @@ def reduced(
     build: OpAdder,
     op: Op,
     x: Symbol,
-    axis: Any = None,
-    keepdims: Any = False,
-    dtype: Any = None,
-    initial: Any = UNSET,
-    where: Any = True,
+    axis: Ints | None = None,
+    keepdims: bool = False,
+    dtype: DTypeLike | None = None,
+    initial: ArrayOrNumber | None = UNSET,
+    where: ArrayOrNumber = True,
     order: SumOrder = _PLAIN,
 ) -> Symbol:
     """Return a reduction with NumPy's arguments, by ops that have NumPy's bits.
@@ -89,7 +90,7 @@ def reduced(
     return build.emit(_COMBINING[op], (build.emit(op, (x,), **settings), start))
 
 
-def masked(build: OpAdder, x: Symbol, mask: Any, neutral: Any) -> Symbol:
+def masked(build: OpAdder, x: Symbol, mask: ArrayOrNumber, neutral: Any) -> Symbol:
     """Return a symbol with a neutral element where a mask is false."""
     mask = _mask(mask)
     if not isinstance(neutral, Symbol):
@@ -100,7 +101,7 @@ def masked(build: OpAdder, x: Symbol, mask: Any, neutral: Any) -> Symbol:
     return result
 
 
-def _mask(mask: Any) -> Any:
+def _mask(mask: ArrayOrNumber) -> Any:
     """Return a mask as a symbol or array of bools."""
     if type(mask) is TracedNumber:
         mask = concrete(mask)
@@ -111,7 +112,7 @@ def _mask(mask: Any) -> Any:
 
 
 def true_count(
-    build: OpAdder, x: Symbol, mask: Any, axis: Any, keepdims: Any, less: int = 0
+    build: OpAdder, x: Symbol, mask: ArrayOrNumber, axis: Ints | None, keepdims: bool, less: int = 0
 ) -> Symbol:
     """Return max(n - less, 0) for the n elements that a reduction takes, as int64."""
     sizes = [x.shape[i] for i in (range(x.rank) if axis is None else axes_of(x, axis))]
@@ -153,10 +154,10 @@ def reduction_in_order(
 def mean(
     build: OpAdder,
     x: Symbol,
-    axis: Any = None,
-    keepdims: Any = False,
+    axis: Ints | None = None,
+    keepdims: bool = False,
     dtype: DType | None = None,
-    where: Any = True,
+    where: ArrayOrNumber = True,
     order: SumOrder = _PLAIN,
 ) -> Symbol:
     """Return a mean with NumPy's arguments, by ops that have NumPy's bits."""
@@ -173,10 +174,10 @@ def spread(
     build: OpAdder,
     op: Op,
     x: Symbol,
-    axis: Any = None,
-    keepdims: Any = False,
+    axis: Ints | None = None,
+    keepdims: bool = False,
     dtype: DType | None = None,
-    where: Any = True,
+    where: ArrayOrNumber = True,
     order: SumOrder = _PLAIN,
     correction: int = 0,
 ) -> Symbol:
@@ -208,7 +209,7 @@ def spread(
 # -- starts
 
 
-def _start(build: OpAdder, op: Op, initial: Any, to: DType) -> Any:
+def _start(build: OpAdder, op: Op, initial: ArrayOrNumber | None, to: DType) -> Any:
     """Return the start of a reduction as a symbol in the result's dtype, as NumPy casts it."""
     if isinstance(initial, Symbol) and not (op is ops.prod and to.is_inexact):
         if initial.rank:
@@ -224,7 +225,7 @@ def _start(build: OpAdder, op: Op, initial: Any, to: DType) -> Any:
     return build.emit(ops.full, (), dtype=to, value=number.item(), shape=())
 
 
-def _number(op: Op, initial: Any, to: DType) -> Any:
+def _number(op: Op, initial: ArrayOrNumber | None, to: DType) -> Any:
     """Return the start of a reduction in a dtype as NumPy casts it."""
     if type(initial) is TracedNumber:
         initial = concrete(initial)
@@ -264,8 +265,8 @@ def _from_start(build: OpAdder, op: Op, x: Symbol, axis: int, start: Symbol, to:
 def _sum_of_floats(
     build: OpAdder,
     x: Symbol,
-    initial: Any,
-    where: Any,
+    initial: ArrayOrNumber | None,
+    where: ArrayOrNumber,
     settings: dict[str, Any],
     to: DType,
     order: SumOrder,
@@ -284,7 +285,7 @@ def _sum_of_floats(
     return build.emit(ops.numpy_sum, values, **{**settings, "dtype": None}, **order._asdict())
 
 
-def _is_buffered(x: Symbol, axis: Any, to: DType) -> bool:
+def _is_buffered(x: Symbol, axis: Ints | None, to: DType) -> bool:
     """Whether NumPy casts the operand of a sum, and by that adds pairs in parts."""
     axes = range(x.rank) if axis is None else axes_of(x, axis)
     long = [i for i, size in enumerate(x.shape) if size != 1]

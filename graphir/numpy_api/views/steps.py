@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from graphir import ops
 from graphir.dtypes import DType
 from graphir.errors import GraphirError
+from graphir.hints import Number
 from graphir.ir.symbol import Symbol
 from graphir.ops import control
 from graphir.ops.attribute_record import array_content
@@ -67,7 +68,7 @@ class ViewBuilder:
             x = self.reshaped(x, x.shape[x.rank - len(target) :])
         return x if x.shape == target else self.emit(ops.broadcast_to, (x,), shape=target)
 
-    def filled(self, value: Any, shape: tuple[Any, ...], dtype: DType) -> Symbol:
+    def filled(self, value: Number, shape: tuple[Any, ...], dtype: DType) -> Symbol:
         """Return a symbol whose elements all equal a value."""
         return self.emit(ops.full, (), dtype=dtype, value=value, shape=shape)
 

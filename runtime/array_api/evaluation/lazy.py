@@ -147,7 +147,7 @@ class Tape:
         )
         return self.builder.infer_of(op, types, attrs)
 
-    def _number(self, number: Any, dtype: DType, site: Source) -> Lazy:
+    def _number(self, number: complex, dtype: DType, site: Source) -> Lazy:
         # 0.0 == -0.0, and complex parts have signed zeros too: neither is a safe cache key.
         cacheable = bool(number) and not isinstance(number, complex)
         key = dtype.code, number.__class__, number
@@ -160,7 +160,7 @@ class Tape:
                 self._numbers[key] = value
         return Lazy(self, ops.input, (), NO_ATTRIBUTES, TensorType(dtype), site, value)
 
-    def _array(self, number: Any, dtype: DType) -> NDArray[Any]:
+    def _array(self, number: complex, dtype: DType) -> NDArray[Any]:
         if dtype.is_integer and not fits(number, dtype):
             raise self.rules.misfit(number, dtype)
         with np.errstate(all="ignore"):  # a value beyond the float range becomes inf
@@ -170,7 +170,7 @@ class Tape:
 _WEAK = {kind: TensorType(dtype) for kind, dtype in WEAK.items()}
 
 
-def _kind(number: Any) -> type:
+def _kind(number: complex) -> type:
     """Return the Python scalar type of a number or of a subclass, as np.float64 of float."""
     kind = number.__class__
     return kind if kind in WEAK else next(each for each in WEAK if isinstance(number, each))

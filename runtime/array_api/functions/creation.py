@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from graphir import DType, GraphError, PromotionError, ShapeError, ops
+from graphir.dtypes import DTypeLike
 from graphir.ir.foreign_arrays import is_foreign_array, to_numpy_array
 from graphir.ir.literals import native, range_attributes
 from graphir.ops.attributes import several
+from graphir.ops.dims import ShapeLike
 from graphir.runtime.array_api.array import Array, array_of, array_of_values, record, with_name
 from graphir.runtime.array_api.dtypes import DEFAULTS, astype, device_of, dtype_of, result_type
 from graphir.runtime.array_api.expansions import expanded
@@ -31,7 +33,7 @@ _OF_SCALARS = {
 
 
 def asarray(
-    obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None
+    obj: ArrayLike, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None
 ) -> Array:
     """Return an Array from an Array, nested sequences of numbers or Arrays, or a buffer.
 
@@ -50,7 +52,7 @@ def asarray(
     return array_of_values(_own_values(obj, to, copy))
 
 
-def _own_values(obj: Any, to: DType | None, copy: bool | None) -> NDArray[Any]:
+def _own_values(obj: ArrayLike, to: DType | None, copy: bool | None) -> NDArray[Any]:
     """Convert outside values to a NumPy array, which owns its memory unless copy=False."""
     plain = _plain(obj)
     try:
@@ -67,7 +69,7 @@ def _own_values(obj: Any, to: DType | None, copy: bool | None) -> NDArray[Any]:
     return native(value.copy() if shares and copy is not False else value)
 
 
-def _plain(obj: Any) -> Any:
+def _plain(obj: ArrayLike) -> Any:
     """Return an array of another library as a NumPy array, and any other object itself."""
     return to_numpy_array(obj) if is_foreign_array(cast("type[Any]", type(obj))) else obj
 
@@ -86,7 +88,7 @@ def _of_array(x: Array, to: DType | None, copy: bool | None) -> Array:
     return astype(x, to)
 
 
-def _leaves(obj: Any) -> Iterator[Any]:
+def _leaves(obj: ArrayLike) -> Iterator[Any]:
     if isinstance(obj, (list, tuple)):
         for each in cast("Sequence[Any]", obj):
             yield from _leaves(each)
@@ -94,14 +96,14 @@ def _leaves(obj: Any) -> Iterator[Any]:
         yield obj
 
 
-def _stack(obj: Any, to: DType) -> Array:
+def _stack(obj: ArrayLike, to: DType) -> Array:
     if not isinstance(obj, (list, tuple)):
         return asarray(obj, dtype=to)
     rows = [_stack(each, to) for each in cast("Sequence[Any]", obj)]
     return record(ops.stack, *rows, axis=0) if rows else asarray([], dtype=to)
 
 
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
+def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> Array:
     """Return an Array from another library's DLPack export; copies unless copy=False."""
     device_of(device)
     if isinstance(x, Array):
@@ -111,7 +113,13 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
 
 
 def arange(
-    start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
+    start: float,
+    /,
+    stop: float | None = None,
+    step: float = 1,
+    *,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
 ) -> Array:
     """Return the vector start, start + step, ... up to but excluding stop."""
     device_of(device)
@@ -123,13 +131,13 @@ def arange(
 
 
 def linspace(
-    start: Any,
-    stop: Any,
+    start: complex,
+    stop: complex,
     /,
     num: int,
     *,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
     endpoint: bool = True,
 ) -> Array:
     """Return `num` evenly spaced numbers from start to stop; endpoint=False excludes stop."""
@@ -139,7 +147,9 @@ def linspace(
     return array_of_values(np.linspace(start, stop, num, endpoint=endpoint, dtype=to.storage))
 
 
-def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Array:
+def full(
+    shape: ShapeLike, fill_value: Any, *, dtype: DTypeLike | None = None, device: str | None = None
+) -> Array:
     """Return an array of one value; without `dtype`, the value's type gives the dtype."""
     device_of(device)
     if isinstance(fill_value, Array):
@@ -154,7 +164,7 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) 
     return record(ops.full, dtype=to, value=_filling(fill_value, to), shape=several(shape))
 
 
-def _filling(value: Any, to: DType) -> Any:
+def _filling(value: complex, to: DType) -> Any:
     """Convert a Python scalar to a dtype; TypeError if a lower kind cannot represent it."""
     higher = isinstance(value, complex) and not to.is_complex
     higher = higher or (isinstance(value, float) and to.is_integer)
@@ -173,8 +183,8 @@ def eye(
     /,
     *,
     k: int = 0,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
 ) -> Array:
     """Return a matrix with ones on the diagonal `k` and zeros elsewhere."""
     device_of(device)
@@ -183,21 +193,25 @@ def eye(
 
 
 def _of_one_value(name: str, value: float) -> Callable[..., Array]:
-    def function(shape: Any, *, dtype: Any = None, device: Any = None) -> Array:
+    def function(shape: Any, *, dtype: DTypeLike | None = None, device: str | None = None) -> Array:
         return full(shape, value, dtype=dtype_of(dtype, FLOAT), device=device)
 
     return with_name(function, name, f"{value:g} everywhere, float64 where no dtype is asked for.")
 
 
 def _like(name: str, value: float) -> Callable[..., Array]:
-    def function(x: Array, /, *, dtype: Any = None, device: Any = None) -> Array:
+    def function(
+        x: Array, /, *, dtype: DTypeLike | None = None, device: str | None = None
+    ) -> Array:
         return full_like(x, value, dtype=dtype, device=device)
 
     doc = f"{value:g} everywhere, in the shape of an array, and its dtype if no other."
     return with_name(function, name, doc)
 
 
-def full_like(x: Array, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Array:
+def full_like(
+    x: Array, /, fill_value: Any, *, dtype: DTypeLike | None = None, device: str | None = None
+) -> Array:
     """Return an array of one value in the shape of x; without `dtype`, in the dtype of x."""
     return full(array_of(x).shape, fill_value, dtype=dtype_of(dtype, x.dtype), device=device)
 

@@ -31,7 +31,7 @@ def _recorded(name: str, op: Op) -> Callable[..., Array]:
     def unary(x: Array, /) -> Array:
         return record(op, array_of(x))
 
-    def binary(x1: Any, x2: Any, /) -> Array:
+    def binary(x1: Array | complex, x2: Array | complex, /) -> Array:
         return record(op, x1, x2)
 
     doc = f"{op.doc}\n\nTypeError where the standard does not define it."
@@ -63,7 +63,9 @@ def sign(x: Array, /) -> Array:
     return record(ops.where, record(ops.is_nan, x), complex(math.nan, math.nan), result)
 
 
-def clip(x: Array, /, min: Any = None, max: Any = None) -> Array:
+def clip(
+    x: Array, /, min: Array | complex | None = None, max: Array | complex | None = None
+) -> Array:
     """Clip x to the range from min to max, in the dtype of x; either bound may be None."""
     if min is None and max is None:
         require("clip", x, "integral", "real floating")

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from graphir import PromotionError
+from graphir.dtypes import DTypeLike
 from graphir.runtime.array_api.array import Array, array_of_values, call_numpy, with_name
 from graphir.runtime.array_api.dtypes import KINDS, device_of, dtype_of, require
 from graphir.runtime.array_api.expansions import expanded
@@ -63,17 +64,23 @@ rfftn = _along_several("rfftn", _REAL, "The transform of real numbers, its half 
 irfftn = _along_several("irfftn", _COMPLEX, "The inverse of rfftn")
 
 
-def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Array:
+def fftfreq(
+    n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device: str | None = None
+) -> Array:
     """Return the frequencies of fft for n samples with spacing d, in cycles per unit of d."""
     return _frequencies(np.fft.fftfreq, n, d, dtype, device)
 
 
-def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Array:
+def rfftfreq(
+    n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device: str | None = None
+) -> Array:
     """Return the frequencies of rfft for n samples with spacing d, in cycles per unit of d."""
     return _frequencies(np.fft.rfftfreq, n, d, dtype, device)
 
 
-def _frequencies(function: Callable[..., Any], n: int, d: float, dtype: Any, device: Any) -> Array:
+def _frequencies(
+    function: Callable[..., Any], n: int, d: float, dtype: DTypeLike | None, device: str | None
+) -> Array:
     device_of(device)
     to = dtype_of(dtype, FLOAT)
     if to not in KINDS[_REAL]:

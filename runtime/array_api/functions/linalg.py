@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import GraphError, ShapeError, ops
+from graphir.dtypes import DTypeLike
 from graphir.runtime.array_api.array import Array, array_of, call_numpy, record
 from graphir.runtime.array_api.array import LinAlgError as LinAlgError
 from graphir.runtime.array_api.dtypes import astype, require, result_type
@@ -103,7 +104,7 @@ def outer(x1: Array, x2: Array, /) -> Array:
     return record(ops.outer, array_of(x1), array_of(x2))
 
 
-def trace(x: Array, /, *, offset: int = 0, dtype: Any = None) -> Array:
+def trace(x: Array, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
     """Return the sums of diagonals; small integers accumulate in 64 bits."""
     return sum_of(diagonal(x, offset=offset), axis=-1, dtype=dtype)
 
@@ -159,7 +160,7 @@ def inv(x: Array, /) -> Array:
     return _of(np.linalg.inv, _squares, x)
 
 
-def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
+def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: float | str = "fro") -> Array:
     """Return a norm of matrices; `ord` is "fro", "nuc", 1, -1, 2, -2, inf or -inf."""
     return _of(np.linalg.matrix_norm, _matrices, x, keepdims=keepdims, ord=ord)
 
@@ -177,7 +178,7 @@ def matrix_rank(x: Array, /, *, rtol: float | Array | None = None) -> Array:
     return _of(_matrix_rank, _matrices, x, rtol=rtol)
 
 
-def _matrix_rank(x: NDArray[Any], rtol: Any) -> Any:
+def _matrix_rank(x: NDArray[Any], rtol: NDArray[Any] | float | None) -> Any:
     singular = np.linalg.svdvals(x)
     greatest = singular.max(axis=-1, keepdims=True, initial=0)
     return np.count_nonzero(singular > greatest * _tolerance(x, rtol)[..., None], axis=-1)
@@ -191,11 +192,11 @@ def pinv(x: Array, /, *, rtol: float | Array | None = None) -> Array:
     return _of(_pinv, _matrices, x, rtol=rtol)
 
 
-def _pinv(x: NDArray[Any], rtol: Any) -> Any:
+def _pinv(x: NDArray[Any], rtol: NDArray[Any] | float | None) -> Any:
     return np.linalg.pinv(x, _tolerance(x, rtol))
 
 
-def _tolerance(x: NDArray[Any], rtol: Any) -> NDArray[Any]:
+def _tolerance(x: NDArray[Any], rtol: NDArray[Any] | float | None) -> NDArray[Any]:
     return np.asarray(max(x.shape[-2:]) * np.finfo(x.dtype).eps if rtol is None else rtol)
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 
 from graphir import GraphError, ops
+from graphir.hints import Int, Ints
 from graphir.numpy_api.pieces import unstack as unstacked
 from graphir.ops import shape_rules
 from graphir.ops.attributes import natural, several
+from graphir.ops.dims import ShapeLike
 from graphir.runtime.array_api.array import Array, array_of, eager, record
 from graphir.runtime.array_api.expansions import expanded
 from graphir.runtime.array_api.views import view
@@ -21,7 +24,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def broadcast_to(x: Array, /, shape: Any) -> Array:
+def broadcast_to(x: Array, /, shape: ShapeLike) -> Array:
     """Broadcast to a shape along axes of size 1 and new leading axes, as a read-only view."""
     return view(ops.broadcast_to, array_of(x), shape=several(shape))
 
@@ -37,17 +40,17 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     return cast("tuple[int, ...]", shape_rules.broadcast_shapes(sizes))
 
 
-def concat(arrays: Any, /, *, axis: int | None = 0) -> Array:
+def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
     """Concatenate arrays along an axis; axis=None flattens them first."""
     return expanded(np.concat, _arrays(arrays), axis=axis)
 
 
-def stack(arrays: Any, /, *, axis: int = 0) -> Array:
+def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
     """Stack arrays of one shape along a new axis."""
     return record(ops.stack, *_arrays(arrays), axis=axis)
 
 
-def _arrays(arrays: Any) -> list[Array]:
+def _arrays(arrays: Sequence[Array]) -> list[Array]:
     several = list(map(array_of, arrays))
     if not several:
         raise GraphError("no arrays", fix="pass at least one array")
@@ -67,17 +70,17 @@ def expand_dims(x: Array, /, axis: int | tuple[int, ...] = 0) -> Array:
     return expanded(np.expand_dims, array_of(x), axis)
 
 
-def squeeze(x: Array, /, axis: Any) -> Array:
+def squeeze(x: Array, /, axis: Ints) -> Array:
     """Remove the given axes, each of size 1."""
     return expanded(np.squeeze, array_of(x), axis)
 
 
-def flip(x: Array, /, *, axis: Any = None) -> Array:
+def flip(x: Array, /, *, axis: Ints | None = None) -> Array:
     """Reverse the elements along axes; None means all axes."""
     return view(ops.flip, array_of(x), axis=axis)
 
 
-def roll(x: Array, /, shift: Any, *, axis: Any = None) -> Array:
+def roll(x: Array, /, shift: Ints, *, axis: Ints | None = None) -> Array:
     """Shift elements cyclically along axes; axis=None shifts the flattened array."""
     shifts, axes = several(shift), several(axis)
     if isinstance(shift, (tuple, list)) and len(shifts) != len(axes):
@@ -87,7 +90,7 @@ def roll(x: Array, /, shift: Any, *, axis: Any = None) -> Array:
     return expanded(np.roll, array_of(x), shift, axis=axis)
 
 
-def permute_dims(x: Array, /, axes: Any) -> Array:
+def permute_dims(x: Array, /, axes: Ints) -> Array:
     """Permute the axes."""
     return view(ops.permute, array_of(x), dims=several(axes))
 
@@ -97,23 +100,23 @@ def matrix_transpose(x: Array, /) -> Array:
     return array_of(x).mT
 
 
-def moveaxis(x: Array, source: Any, destination: Any, /) -> Array:
+def moveaxis(x: Array, source: Ints, destination: Ints, /) -> Array:
     """Move axes from `source` to `destination`; the other axes keep their order."""
     return expanded(np.moveaxis, array_of(x), source, destination)
 
 
-def reshape(x: Array, /, shape: Any, *, copy: bool | None = None) -> Array:
+def reshape(x: Array, /, shape: ShapeLike, *, copy: bool | None = None) -> Array:
     """Reshape an array; one size of `shape` may be -1. Returns a view unless copy=True."""
     make = record if copy else view
     return make(ops.reshape, array_of(x), shape=several(shape))
 
 
-def tile(x: Array, repetitions: Any, /) -> Array:
+def tile(x: Array, repetitions: Ints, /) -> Array:
     """Repeat the whole array along its axes, and along new leading axes."""
     return expanded(np.tile, array_of(x), repetitions)
 
 
-def repeat(x: Array, repeats: Any, /, *, axis: int | None = None) -> Array:
+def repeat(x: Array, repeats: Int | Array, /, *, axis: int | None = None) -> Array:
     """Repeat each element along an axis; axis=None flattens x first.
 
     `repeats` is an int, or an Array with a count for each element.

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from graphir import ShapeError, ops
+from graphir.hints import Pairs
 from graphir.runtime.array_api.array import Array, array_of, record
 from graphir.runtime.array_api.dtypes import result_type
 from graphir.runtime.array_api.functions.manipulation import broadcast_arrays
@@ -17,7 +16,7 @@ def matmul(x1: Array, x2: Array, /) -> Array:
     return record(ops.matmul, array_of(x1), array_of(x2))
 
 
-def tensordot(x1: Array, x2: Array, /, *, axes: Any = 2) -> Array:
+def tensordot(x1: Array, x2: Array, /, *, axes: Pairs = 2) -> Array:
     """Return the tensor contraction over `axes`.
 
     An int n contracts the last n axes of x1 with the first n of x2; a pair of sequences names the

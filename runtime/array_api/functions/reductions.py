@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from graphir import GraphError, ops
+from graphir.dtypes import DTypeLike
+from graphir.hints import Ints
 from graphir.ops.op import Op
 from graphir.runtime.array_api.array import Array, array_of, eager, record
 from graphir.runtime.array_api.dtypes import dtype_of, require
@@ -20,32 +22,36 @@ __all__ = [
 ]  # fmt: skip
 
 
-def max(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
+def max(x: Array, /, *, axis: Ints | None = None, keepdims: bool = False) -> Array:
     """Return the maximum over axes; NaN if any element is NaN."""
     return record(ops.max, array_of(x), axis=axis, keepdims=keepdims)
 
 
-def min(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
+def min(x: Array, /, *, axis: Ints | None = None, keepdims: bool = False) -> Array:
     """Return the minimum over axes; NaN if any element is NaN."""
     return record(ops.min, array_of(x), axis=axis, keepdims=keepdims)
 
 
-def mean(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
+def mean(x: Array, /, *, axis: Ints | None = None, keepdims: bool = False) -> Array:
     """Return the arithmetic mean over axes."""
     return record(ops.mean, array_of(x), axis=axis, keepdims=keepdims)
 
 
-def sum(x: Array, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Array:
+def sum(
+    x: Array, /, *, axis: Ints | None = None, dtype: DTypeLike | None = None, keepdims: bool = False
+) -> Array:
     """Return the sum over axes; small integers accumulate in 64 bits."""
     return record(ops.sum, array_of(x), axis=axis, keepdims=keepdims, dtype=_dtype_or_none(dtype))
 
 
-def prod(x: Array, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Array:
+def prod(
+    x: Array, /, *, axis: Ints | None = None, dtype: DTypeLike | None = None, keepdims: bool = False
+) -> Array:
     """Return the product over axes; small integers accumulate in 64 bits."""
     return record(ops.prod, array_of(x), axis=axis, keepdims=keepdims, dtype=_dtype_or_none(dtype))
 
 
-def _dtype_or_none(dtype: Any) -> Any:
+def _dtype_or_none(dtype: DTypeLike | None) -> Any:
     return None if dtype is None else dtype_of(dtype)
 
 
@@ -67,17 +73,17 @@ def _spread(op: Op, fractional: Any, x: Array, axis: Any, correction: float, kee
     return eager(fractional, x, axis=axis, ddof=correction, keepdims=keep)
 
 
-def all(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
+def all(x: Array, /, *, axis: Ints | None = None, keepdims: bool = False) -> Array:
     """Return whether all elements over axes are nonzero."""
     return record(ops.all, array_of(x), axis=axis, keepdims=keepdims)
 
 
-def any(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
+def any(x: Array, /, *, axis: Ints | None = None, keepdims: bool = False) -> Array:
     """Return whether any element over axes is nonzero."""
     return record(ops.any, array_of(x), axis=axis, keepdims=keepdims)
 
 
-def count_nonzero(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
+def count_nonzero(x: Array, /, *, axis: Ints | None = None, keepdims: bool = False) -> Array:
     """Return the number of nonzero elements over axes."""
     truths = record(ops.cast, array_of(x), to="bool")
     ones = record(ops.cast, truths, to="int64")
@@ -99,7 +105,7 @@ def cumulative_sum(
     /,
     *,
     axis: int | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     include_initial: bool = False,
 ) -> Array:
     """Return the cumulative sums along an axis; include_initial=True prepends 0."""
@@ -111,7 +117,7 @@ def cumulative_prod(
     /,
     *,
     axis: int | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     include_initial: bool = False,
 ) -> Array:
     """Return the cumulative products along an axis; include_initial=True prepends 1."""
@@ -119,7 +125,7 @@ def cumulative_prod(
 
 
 def _cumulative(
-    op: Op, first: int, x: Array, axis: int | None, dtype: Any, include_initial: bool
+    op: Op, first: int, x: Array, axis: int | None, dtype: DTypeLike | None, include_initial: bool
 ) -> Array:
     if axis is None:
         if array_of(x).ndim > 1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -47,7 +47,7 @@ def searchsorted(
     return record(ops.searchsorted, array_of(x1), x2, side=side)
 
 
-def where(condition: Array, x1: Any, x2: Any, /) -> Array:
+def where(condition: Array, x1: Array | complex, x2: Array | complex, /) -> Array:
     """Return x1 where the condition is true, else x2."""
     return record(ops.where, array_of(condition), x1, x2)
 
