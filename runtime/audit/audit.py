@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from graphir import Graph, Symbol
 from graphir.dtypes import DTypeLike
@@ -170,7 +170,7 @@ def attribute_errors(state: AuditState) -> None:
     state.losses.add_roundings(runs.roundings.values())
 
 
-def _contiguous(value: Any) -> NDArray[Any]:
+def _contiguous(value: ArrayLike) -> NDArray[Any]:
     """Return a NumPy result as a C-contiguous array in native byte order; of dates the counts."""
     array = np.array(native(np.asarray(value)), order="C")
     return array.view(np.int64) if array.dtype.kind in "mM" else array

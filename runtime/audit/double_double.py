@@ -39,7 +39,7 @@ class ExactPart(NamedTuple):
     high: Floats
     low: Floats
 
-    def at(self, places: Any) -> ExactPart:
+    def at(self, places: NDArray[Any] | slice) -> ExactPart:
         """Return the elements at `places`, a NumPy index."""
         return ExactPart(self.high[places], self.low if self.low is NO_LOW else self.low[places])
 
@@ -56,7 +56,7 @@ class Numbers(NamedTuple):
 
     parts: tuple[ExactPart, ...]
 
-    def at(self, places: Any) -> Numbers:
+    def at(self, places: NDArray[Any] | slice) -> Numbers:
         """Return the elements at `places`, a NumPy index."""
         return Numbers(tuple(part.at(places) for part in self.parts))
 

@@ -20,7 +20,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter, methodcaller
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,7 +90,7 @@ def cast_numbers(x: Array, is_real: bool, truncates: bool) -> Array:
     if x.dtype == np.uint64 or not is_real:
         return x
 
-    def number(v: Any) -> Any:
+    def number(v: complex) -> Any:
         real, imaginary = v.real, v.imag
         if truncates and math.isfinite(real):
             real = int(real)
@@ -99,21 +99,20 @@ def cast_numbers(x: Array, is_real: bool, truncates: bool) -> Array:
     return narrow(_mapped(number, x))
 
 
-def element(number: Any) -> Array:
+def element(number: complex) -> Array:
     """Return a number of Python as an array without axes."""
     result = np.empty((), object)
     result[()] = number
     return result
 
 
-def narrow(x: Any) -> Array:
+def narrow(x: Array | complex) -> Array:
     """Return objects, or a number, as int64, float64 or complex128 if that has all of them.
 
     Raises ExecutionError for an integer of more than BITS.
     """
     if not isinstance(x, np.ndarray):
         x = element(x)
-    x = cast(Array, x)
     if x.dtype != object:
         return np.array(x, order="C")
     types = _types(x)
@@ -180,7 +179,7 @@ def bits_of(x: Array) -> Array:
     if x.dtype != object:
         return x.astype(np.int64)
 
-    def bits(v: Any) -> int:
+    def bits(v: complex) -> int:
         v = v.real
         number = int(v) if math.isfinite(v) else 0
         return (number + 2**63) % 2**64 - 2**63
@@ -286,7 +285,7 @@ def _order(
         first = sum(v < 0 for v in nonzero)
         ranks = {v: i - first + (i >= first) for i, v in enumerate(nonzero)}
 
-    def rank(v: Any) -> float:
+    def rank(v: complex) -> float:
         return math.nan if v != v else ranks[v] if v else v.real  # keeps the sign of a zero
 
     result = evaluate([_mapped(rank, x).astype(np.float64) for x in values])
@@ -299,7 +298,7 @@ def _order(
 def _division(of_integers: Callable[[int, int], int], of_floats: np.ufunc) -> np.ufunc:
     """Return a division of numbers; an integer by 0 is 0, as in NumPy."""
 
-    def divided(x: Any, y: Any) -> Any:
+    def divided(x: float, y: float) -> Any:
         if type(x) is int and type(y) is int:
             return of_integers(x, y) if y else 0
         return float(of_floats(float(x), float(y))) if y or not math.isfinite(x) else 0
@@ -350,7 +349,7 @@ def _matmul(x: Array, y: Array, layout: Any = None) -> Any:
     return np.matmul(x, y)
 
 
-def _tensordot(x: Array, y: Array, axes: Any) -> Any:
+def _tensordot(x: Array, y: Array, axes: tuple[Sequence[int], Sequence[int]]) -> Any:
     return np.tensordot(x, y, axes)
 
 
@@ -397,7 +396,7 @@ def _combine(
 def with_difference(value: Array, exact: Array, actual: Array) -> Array:
     """Return value + (actual - exact), or the actual number where that is not finite."""
 
-    def shifted(v: Any, expected: Any, real: Any) -> Any:
+    def shifted(v: complex, expected: complex, real: complex) -> Any:
         if expected == real or (expected != expected and real != real):
             return v
         try:

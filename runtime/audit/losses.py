@@ -577,7 +577,7 @@ def _relative_errors(exact: Floats, actual: Floats) -> Floats:
         return np.where(np.isnan(errors), np.inf, errors)
 
 
-def _item(x: Any) -> complex:
+def _item(x: Array) -> complex:
     number = np.asarray(x)
     return number.item() if number.dtype.kind in "biufc" else float(number)
 

@@ -7,7 +7,7 @@ results become inputs, are steps beside the straight graph.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -350,7 +350,7 @@ class _UnrolledCall(ControlCall):
         return [None] * length
 
 
-def _with_call(step: OpaqueStep, function: Any, parts: int) -> OpaqueStep:
+def _with_call(step: OpaqueStep, function: Callable[..., Any], parts: int) -> OpaqueStep:
     """Return the step of a call, which says how an audit can call the function again.
 
     `parts` is the number of results of the function, opaque ones among them.

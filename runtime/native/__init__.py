@@ -10,6 +10,8 @@ from importlib.util import find_spec
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, cast
 
+from numpy.typing import NDArray
+
 from graphir import ExecutionError
 from graphir.decorators import lazy
 from graphir.runtime.program.cost_model import COST
@@ -148,7 +150,7 @@ class NativeTier:
         does the same, as long as there is no machine code, and for arrays that are not contiguous.
         """
 
-        def compute(x: Any) -> Any:
+        def compute(x: NDArray[Any]) -> Any:
             # Windows, whose elements overlap, come as they lie.
             is_plain = x.flags.c_contiguous and x.flags.aligned
             if is_plain and (job := self.column_job(symbol, space, threads)):
@@ -212,12 +214,12 @@ class _LazyKernels:
         """Whether the region has machine code, or has earned it."""
         return self._import_pays and self._kernels.pays
 
-    def task(self, step: Any, values: Any) -> Any:
+    def task(self, step: Any, values: Sequence[Any]) -> Any:
         """Return a task for the layouts of `values`; None if the region stays in NumPy."""
         return self._kernels.task(step, values) if self._import_pays else None
 
     def placed(
-        self, step: Any, values: Any, copies: bool = True, results: Sequence[Any] = ()
+        self, step: Any, values: Sequence[Any], copies: bool = True, results: Sequence[Any] = ()
     ) -> Any:
         """Return the kernel of a region, without addresses; None if there is none."""
         return self._kernels.placed(step, values, copies, results) if self._import_pays else None

@@ -10,7 +10,7 @@ from itertools import count
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from graphir.runtime.program.codegen.tracing import Storage
 
@@ -172,7 +172,7 @@ class VectorWriter:
         return names[0]
 
 
-def splat(value: Any, dtype: Storage) -> str:
+def splat(value: ArrayLike, dtype: Storage) -> str:
     """Return the vector constant that has `value` in every lane."""
     element, bits = lane(dtype), int.from_bytes(np.asarray(value, dtype).tobytes(), "little")
     integer = f"i{8 * dtype.itemsize}"

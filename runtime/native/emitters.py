@@ -7,7 +7,7 @@ that it does not support it returns None, and the kernel then calls NumPy's inne
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import DTypeLike
 
+from graphir.hints import Number
 from graphir.runtime.native.assembly import ConstantTable, Vector, VectorWriter, lane, splat, where
 from graphir.runtime.native.cast_emitters import emit_conversion, emit_narrow
 from graphir.runtime.native.functions import INLINE, inline
@@ -80,17 +81,19 @@ class LlvmValue(NDArrayOperatorsMixin):
         emitter: Any = EMITTERS[ufunc]
         return emitter(result, *map(self._value, inputs, target_dtypes))
 
-    def __array_function__(self, function: Any, _: Any, args: Any, settings: Any) -> Any:
+    def __array_function__(
+        self, function: Callable[..., Any], _: Any, args: Sequence[Any], settings: Mapping[str, Any]
+    ) -> Any:
         """Emit np.where, the only such function that emitters use."""
         condition, *branches = args
         dtype = next(x.dtype for x in branches if hasattr(x, "dtype"))
         x, y = (self._value(branch, dtype) for branch in branches)
         return self.emit_value(f"select {condition}, {x}, {y}", dtype)
 
-    def _value(self, x: Any, dtype: Storage) -> LlvmValue:
+    def _value(self, x: LlvmValue | Number, dtype: Storage) -> LlvmValue:
         return x.astype(dtype) if isinstance(x, LlvmValue) else self.constant(x, dtype)
 
-    def constant(self, value: Any, dtype: DTypeLike) -> LlvmValue:
+    def constant(self, value: Number, dtype: DTypeLike) -> LlvmValue:
         """Return the value that has a number in every lane."""
         return LlvmValue(self.code, splat(value, np.dtype(dtype)), dtype, value)
 

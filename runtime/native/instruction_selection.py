@@ -75,7 +75,7 @@ def _narrow_function(op: Op, attributes: Attributes, half: bool, functions: str)
     return NarrowFunction(ConstantTable.of(results), half)
 
 
-def _power(x: Any, y: Any) -> Any:
+def _power(x: NDArray[Any], y: NDArray[Any]) -> Any:
     """Return x to the power y, as the kernel of `pow` does: a float with exponent 2 is x * x.
 
     No integer exponent in a region is negative (see `cutting`).
@@ -92,7 +92,7 @@ def _part(function: Callable[..., Any], x: Any) -> Any:
     return x.tracer.emit(function, [x], np.empty(0, x.dtype).real.dtype)
 
 
-def as_complex(x: Any, y: Any) -> Any:
+def as_complex(x: TracedKernel, y: TracedKernel) -> Any:
     """Return the complex numbers with real parts x and imaginary parts y, as a traced step."""
     dtype = np.dtype(f"c{2 * x.dtype.itemsize}")
     return x.tracer.emit(as_complex, [x, y], dtype)
@@ -101,14 +101,14 @@ def as_complex(x: Any, y: Any) -> Any:
 class NativePrimitives(ArrayPrimitives):
     """The namespace of primitives for decompositions in machine code."""
 
-    def pow(self, x: Any, y: Any) -> Any:
+    def pow(self, x: NDArray[Any], y: NDArray[Any]) -> Any:
         """Return a power of floats; NumPy runs integers, because the kernel may refuse them."""
         if x.dtype.kind in "iu":
             raise UntraceableError
         return _power(x, y)
 
 
-def fused_multiply_add(x: Any, y: Any, z: Any) -> Any:
+def fused_multiply_add(x: TracedKernel | float, y: TracedKernel | float, z: Any) -> Any:
     """Return x * y + z as a traced step, with one rounding where the processor has such code."""
     tracer = next(term.tracer for term in (x, y, z) if isinstance(term, TracedKernel))
     args = [tracer.read(term, _FLOAT64) for term in (x, y, z)]
@@ -177,7 +177,7 @@ class NativeCode(RegionCode):
 
     tables: Mapping[str, Mapping[str, Callable[..., Any]]] = _TABLES
 
-    def __init__(self, region: Any, materialized: Any) -> None:
+    def __init__(self, region: Region, materialized: Collection[int]) -> None:
         super().__init__(region, materialized, bits=False)
         output_bases = {self.bases[register] for register in self.outs.values()}
         sums = [(register, symbol.op.name) for symbol, register in self.rows if is_reduced(symbol)]

@@ -511,7 +511,7 @@ class Kernels:
         return COST.NATIVE_ROW + COST.NATIVE_ROW_LOOP * len(loops)
 
 
-def _price(function: Any, size: int) -> float:
+def _price(function: Callable[..., Any], size: int) -> float:
     """Return the estimated nanoseconds of a function per element of `size` bytes."""
     if function in EMITTERS and (function, "f") not in INLINE:
         return COST.NATIVE_LANE_BYTE * size

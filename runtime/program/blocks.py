@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, overload
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from graphir import ExecutionError
 from graphir.runtime.program.cost_model import COST
@@ -184,7 +184,7 @@ def laid_out(array: Array, shape: tuple[int, ...], block: int) -> Operand:
     return Strided(np.broadcast_to(array, shape))
 
 
-def aligned(value: Any, size: int = 0) -> Array:
+def aligned(value: ArrayLike, size: int = 0) -> Array:
     """Return an array as machine code reads it: a copy if it is not aligned.
 
     An array that is strided, and small beside `size` elements, is a copy too, such as the columns

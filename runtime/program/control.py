@@ -17,6 +17,7 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphir import Symbol, TensorType, ops
 from graphir.ir.liveness import dim_names
@@ -116,7 +117,7 @@ class ControlStep(CallStep):
         is_short = len(lines) <= COST.INLINED_LINES
         return statements if is_scalar and is_short and not needs_scratch else None
 
-    def _call_results(self, *operands: Any) -> tuple[Any, ...]:
+    def _call_results(self, *operands: NDArray[Any]) -> tuple[Any, ...]:
         """Return the results of a `call` whose sizes are bound."""
         try:
             results = tuple(self._function(*operands))
@@ -130,7 +131,7 @@ class ControlStep(CallStep):
         except REFUSAL_ERRORS as error:
             raise refused(error, self.symbol) from None
 
-    def _results(self, *operands: Any) -> tuple[Any, ...]:
+    def _results(self, *operands: NDArray[Any]) -> tuple[Any, ...]:
         symbol, workspace = self.symbol, take(self._free)
         values = _unboxed(operands) if self._bodies else list(operands)
         call = self._call()

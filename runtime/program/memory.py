@@ -314,7 +314,7 @@ _ALONE = _alone()
 
 
 def check_outputs(
-    out: Any, dtypes: Sequence[DType], shapes: Sequence[tuple[int, ...]]
+    out: Array | Sequence[Array], dtypes: Sequence[DType], shapes: Sequence[tuple[int, ...]]
 ) -> list[Array]:
     """Return the arrays of `out` as a list, one array for each output.
 

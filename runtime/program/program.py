@@ -15,6 +15,7 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphir import ExecutionError, Graph, OutOfMemoryError, Symbol, ops
 from graphir.decorators import uncollected
@@ -108,7 +109,7 @@ class Program:
     def __call__(
         self, *inputs: ArrayOrNumber, out: None = None, **keywords: ArrayOrNumber
     ) -> Any: ...
-    def __call__(self, *inputs: Any, out: Any = None, **keywords: Any) -> Any:
+    def __call__(self, *inputs: ArrayOrNumber, out: Any = None, **keywords: ArrayOrNumber) -> Any:
         """Return the outputs for some inputs: the array of a single output, or a tuple of arrays.
 
         The caller passes inputs by position or by name, as to `execute`. No result shares memory
@@ -132,7 +133,7 @@ class Program:
         finally:
             self.memory.free.append(workspace)
 
-    def attempt(self, *inputs: Any) -> Any:
+    def attempt(self, *inputs: ArrayOrNumber) -> Any:
         """Return the outputs by the Python function of the plan of the last call, without errors.
 
         The answer is None if there is no such function, and if the inputs have other types.
@@ -167,7 +168,7 @@ class Program:
         workspace: Workspace,
         inputs: Sequence[Any],
         keywords: Mapping[str, Any],
-        out: Any,
+        out: NDArray[Any] | Sequence[NDArray[Any]] | None,
     ) -> Any:
         dtypes = [symbol.dtype for symbol in self.lowered.outputs]
         if self.late_runs:
@@ -412,7 +413,7 @@ class Program:
 
     # -- questions
 
-    def is_one_call(self, *inputs: Any) -> bool:
+    def is_one_call(self, *inputs: ArrayOrNumber) -> bool:
         """Whether one call of machine code runs all steps for inputs of these shapes by now."""
         plan, _ = self._plans.get(tuple(map(signature, inputs)), (None, False))
         return plan is not None and plan.native is not None
@@ -425,7 +426,7 @@ class Program:
         """
         return explain(self, inputs, keywords)
 
-    def ir(self, step: int, /, *inputs: Any, **keywords: Any) -> MachineCode:
+    def ir(self, step: int, /, *inputs: ArrayOrNumber, **keywords: ArrayOrNumber) -> MachineCode:
         """Return the LLVM IR and the assembly of a region, by the step number in `explain`.
 
         Machine code depends on the memory layout of the inputs: the layout is that of the given

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
+from numpy.typing import NDArray
+
 from graphir.runtime.program.cost_model import COST
 
 if TYPE_CHECKING:
@@ -107,7 +109,7 @@ class ProductOperand(NamedTuple):
     strides: tuple[int, ...]
 
     @staticmethod
-    def of(array: Any) -> ProductOperand:
+    def of(array: NDArray[Any]) -> ProductOperand:
         """Return the operand with the layout of an array."""
         strides = [stride // array.itemsize for stride in array.strides]
         return ProductOperand(array.shape, tuple(strides))

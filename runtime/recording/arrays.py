@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from graphir import Symbol
 from graphir.numpy_api.ufuncs import BINARY, COMPARISONS, UNARY
@@ -36,7 +37,9 @@ class Dispatching:
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         return ufuncs.call(ufunc, method, inputs, kwargs)
 
-    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    def __array_function__(
+        self, function: Any, types: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> Any:
         return functions.call(function, args, kwargs)
 
 
@@ -76,7 +79,7 @@ class RecordedScalar(Dispatching):
         """The imaginary part."""
         return _of_array(self, lambda x: x.imag)
 
-    def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
+    def astype(self, dtype: DTypeLike, *args: Any, **kwargs: Any) -> Any:
         """Return the scalar cast to another dtype."""
         return _of_array(self, lambda x: x.astype(dtype, *args, **kwargs))
 
@@ -88,7 +91,7 @@ class RecordedScalar(Dispatching):
         """The scalar itself."""
         return self
 
-    def __round__(self, digits: Any = None) -> Any:
+    def __round__(self, digits: int | None = None) -> Any:
         if digits is not None:
             return _of_array(self, lambda x: x.round(plains(digits)))
         return rounded("round", self, round(self.plain), np.rint)
@@ -102,7 +105,7 @@ class RecordedScalar(Dispatching):
     def __copy__(self) -> Any:
         return self
 
-    def __deepcopy__(self, memo: Any) -> Any:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         return self
 
 
@@ -121,7 +124,7 @@ def _operator(name: str, is_reflected: bool = False) -> Callable[..., Any]:
     def method(*operands: Any) -> Any:
         return ufuncs.operate(function, ufunc, operands)
 
-    def reflected(self: Any, other: Any) -> Any:
+    def reflected(self: RecordedScalar, other: Any) -> Any:
         return ufuncs.operate(function, ufunc, (other, self))
 
     return reflected if is_reflected else method

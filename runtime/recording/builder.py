@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from graphir import DType, Graph, GraphirError, Location, Op, Origin, Symbol, TensorType, ops
 from graphir.ir.literals import literal_array
@@ -17,7 +17,7 @@ from graphir.numpy_api.views.steps import ViewBuilder
 from graphir.ops.attribute_record import TO_DTYPE, array_content
 from graphir.promotion.scalars import WEAK
 from graphir.runtime.recording.numpy_.dates import integers, is_dated
-from graphir.runtime.recording.values import TracedScalar, plains
+from graphir.runtime.recording.values import Result, TracedScalar, plains
 
 Array: TypeAlias = NDArray[Any]
 
@@ -56,7 +56,7 @@ class RecordingBuilder(ViewBuilder):
         inference = self.graph.infer(op, args, attrs)
         return self.graph.append(op, args, inference.attrs, inference.type, self.here)
 
-    def applied(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+    def applied(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Return the result of a NumPy function on symbols."""
         with self.graph.at(self.here):
             return applied(self.graph, function, args, kwargs)
@@ -87,7 +87,7 @@ class RecordingBuilder(ViewBuilder):
     def converted(
         self,
         x: Symbol,
-        values: Any,
+        values: ArrayLike,
         to: DType,
         operand: str = "",
         op: str = "",
@@ -113,7 +113,7 @@ class RecordingBuilder(ViewBuilder):
                 result = array.astype(to.storage)
         return self.pinned(cast, result, beyond)
 
-    def pinned(self, x: Symbol, values: Any, at: Any = True) -> Symbol:
+    def pinned(self, x: Symbol, values: Result, at: Array | bool = True) -> Symbol:
         """Return a symbol with NumPy's `values` where `at` is true, and those of `x` elsewhere."""
         places = np.broadcast_to(np.asarray(at), x.shape)  # pyright: ignore
         pin = self.emit(ops.where, (self.input(places), self.input(np.asarray(values)), x))
@@ -122,7 +122,7 @@ class RecordingBuilder(ViewBuilder):
 
     # -- dtypes and inputs
 
-    def dtype(self, dtype: Any) -> DType:
+    def dtype(self, dtype: DTypeLike) -> DType:
         """Return the DType of a NumPy dtype.
 
         Raises a GraphirError if graphs under these rules lack the dtype.
@@ -141,7 +141,7 @@ class RecordingBuilder(ViewBuilder):
         """Whether the program has numbers that are narrower than those of Python, so far."""
         return any(np.dtype(dtype).char not in _OF_PYTHON for dtype in self._dtypes)
 
-    def has(self, dtype: Any) -> bool:
+    def has(self, dtype: DTypeLike) -> bool:
         """Whether graphs under these rules have a NumPy dtype."""
         try:
             return self.dtype(dtype).code in self._own
@@ -192,19 +192,19 @@ class RecordingBuilder(ViewBuilder):
             self._constants[key] = self.weak(number, dtype, value)
         return self._constants[key]
 
-    def weak(self, number: Any, dtype: DType, literal: Any) -> Symbol:
+    def weak(self, number: complex, dtype: DType, literal: complex | None) -> Symbol:
         """Return the constant of a Python literal."""
         literal_dtype, array = literal_array(number, dtype, self.graph.rules)
         return self._known(literal_dtype, array, literal)
 
-    def _known(self, dtype: DType, array: Array, literal: Any) -> Symbol:
+    def _known(self, dtype: DType, array: Array, literal: complex | None) -> Symbol:
         """Append a constant without inference, because its array has the dtype and shape."""
         value = np.array(array, order="C")
         value.setflags(write=False)
         attrs = {"dtype": dtype, "value": value, "literal": literal}
         return self.graph.append(ops.constant, (), attrs, TensorType(dtype, value.shape), self.here)
 
-    def assigned_literal(self, value: Any, into: DType) -> Symbol:
+    def assigned_literal(self, value: complex, into: DType) -> Symbol:
         """Return the constant of a Python scalar that is assigned into an array of dtype `into`.
 
         The constant is weak, unless only the dtype of the array represents the value.

@@ -19,6 +19,7 @@ from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphir.runtime.recording.values import RecordedNumber
 
@@ -47,7 +48,7 @@ class Brought:
     def __init__(self, arrays: Iterable[Any]) -> None:
         self._arrays = {id(array): (array, _digest(array)) for array in arrays}
 
-    def __contains__(self, array: Any) -> bool:
+    def __contains__(self, array: NDArray[Any]) -> bool:
         owner: Any = array
         while owner is not None:
             entry = self._arrays.get(id(owner))
@@ -71,7 +72,7 @@ def arrays_of_numpy(modules: int) -> Mapping[int, Any]:
     return {id(array): array for array in arrays}
 
 
-def _digest(array: Any) -> int:
+def _digest(array: NDArray[Any]) -> int:
     """Return a hash of all bytes of an array, which other contents very likely change.
 
     For a subclass the hash covers the arrays among its attributes too, such as a mask. It uses
@@ -89,7 +90,7 @@ class Access(NamedTuple):
     write: Callable[[Any, Any, Any], object]
 
 
-def _write_arguments(owner: Any, _: str, arguments: Any) -> None:
+def _write_arguments(owner: Any, _: str, arguments: tuple[Any, ...]) -> None:
     owner.__setstate__((owner.func, arguments, owner.keywords, vars(owner)))
 
 
@@ -244,7 +245,7 @@ def _parts(value: Any, names: _Names) -> Iterable[tuple[ArraySlot, _Names]]:
     return _of_object(value, names)
 
 
-def user_functions(caller: Any) -> list[FunctionType]:
+def user_functions(caller: np.ufunc | np.vectorize) -> list[FunctionType]:
     """Return the function that `np.vectorize` or a ufunc of `np.frompyfunc` calls."""
     functions = [caller.pyfunc] if isinstance(caller, np.vectorize) else get_referents(caller)
     return [function for function in functions if isinstance(function, FunctionType)]
@@ -323,7 +324,7 @@ def names_of(code: CodeType) -> Iterator[str]:
             yield from names_of(constant)
 
 
-def is_user(module: Any) -> bool:
+def is_user(module: str | None) -> bool:
     """Whether a module is the user's: no library's, and not of an installed package."""
     name = str(module)
     if name == "__main__" or name.partition(".")[0] in UNDER_TEST:

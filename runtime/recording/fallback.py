@@ -8,7 +8,7 @@ made already. If the plain call raises, the error belongs to the program after a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any, cast
 
@@ -110,7 +110,9 @@ OF_TYPES: Any = (
 """Functions that ask a number for its type alone."""
 
 
-def opaque(recorder: Recorder, name: str, plainly: Handler, args: Any, kwargs: Any) -> Any:
+def opaque(
+    recorder: Recorder, name: str, plainly: Handler, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
     """Make an opaque call on plain arrays; its results, and arrays it wrote to, become inputs."""
     arrays = [array for array in arrays_of((args, kwargs)) if array.flags.writeable]
     before = [array.plain.tobytes() for array in arrays]

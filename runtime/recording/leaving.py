@@ -11,6 +11,9 @@ from graphir import DType, Symbol
 from graphir.runtime.recording.operands import traced_leaves
 from graphir.runtime.recording.values import (
     Array,
+    RecordedValue,
+    Result,
+    TracedScalar,
     active,
     plain,
     plains,
@@ -49,7 +52,7 @@ class LeavingValues:
         if symbol is not None:
             self.add_symbol(value, plain(value), symbol, surely, part)
 
-    def add_symbol(self, value: Any, real: Any, symbol: Symbol, surely: bool, part: int) -> None:
+    def add_symbol(self, value: Any, real: Result, symbol: Symbol, surely: bool, part: int) -> None:
         """Note that a value leaves the program, by its plain value and its symbol."""
         key = (
             self._recorder.sites.name_of(value, self._recorder.here, part),
@@ -95,7 +98,7 @@ def reading(name: str, reason: str, truth: bool = False) -> Callable[..., Any]:
     `truth` is whether only the truth of the value leaves.
     """
 
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self: RecordedValue | TracedScalar, *args: Any, **kwargs: Any) -> Any:
         recorder = active()
         if recorder is not None:
             recorder.locate()

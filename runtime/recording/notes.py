@@ -19,6 +19,7 @@ from graphir.runtime.recording.values import (
     Array,
     RecordedValue,
     RecordingTrace,
+    Result,
     TracedScalar,
     plains,
 )
@@ -70,7 +71,7 @@ class NotingBuilder(RecordingBuilder):
         if what not in self.notes:
             self.notes[what] = Note(what, self.here, reason)
 
-    def note_order(self, what: str, symbol: Symbol, real: Any) -> None:
+    def note_order(self, what: str, symbol: Symbol, real: Result) -> None:
         """Note a result of floats that NumPy adds in another order than the op of its symbol.
 
         The audit takes NumPy's own result (see RecordedFacts).

@@ -7,6 +7,7 @@ from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphir import Symbol
 from graphir.import_names import is_own_module
@@ -16,6 +17,7 @@ from graphir.runtime.recording.values import (
     RecordedNumber,
     RecordedValue,
     RecordingTrace,
+    Result,
     TracedScalar,
 )
 
@@ -87,7 +89,7 @@ def _required(symbol: Symbol | None) -> Symbol:
     return symbol
 
 
-def _known(recorder: NotingBuilder, array: Any) -> Symbol | None:
+def _known(recorder: NotingBuilder, array: NDArray[Any]) -> Symbol | None:
     """Return the last symbol of the whole memory that an array is a view of; None if unknown."""
     trace = _trace(array) if isinstance(array, RecordedValue) else recorder.owner(array)
     if trace is None or trace.recorder is not recorder:
@@ -116,7 +118,7 @@ def _is_numpy(value: Any) -> bool:
     return is_own_module(module) or module.partition(".")[0] in ("numpy", "_operator", "operator")
 
 
-def is_wide(name: str, function: Any, operands: Iterable[Symbol] | None, real: Any) -> bool:
+def is_wide(name: str, function: Any, operands: Iterable[Symbol] | None, real: Result) -> bool:
     """Whether a call of a NumPy function computes in wide arithmetic already.
 
     That is the case if operands are bool, float64 or complex128 and no result is narrower.

@@ -43,6 +43,7 @@ from graphir.runtime.recording.values import (
     RecordedNumber,
     RecordedValue,
     RecordingTrace,
+    Result,
     TracedScalar,
     UnrecordedError,
     plain,
@@ -397,7 +398,7 @@ class Recorder(NotingBuilder):
         self.last_scalar = scalar
         return scalar
 
-    def _date_scalar(self, real: Any, symbol: Symbol) -> None:
+    def _date_scalar(self, real: Result, symbol: Symbol) -> None:
         """Note a date or duration that the program gets: NumPy makes no scalars of subclasses.
 
         The scalar keeps its symbol, but what the program computes of it alone is not recorded.
@@ -407,7 +408,7 @@ class Recorder(NotingBuilder):
         reason = "is a NumPy scalar, by which the program may go on"
         self.leaving.hand_out(f"a {type(real).__name__}", array, reason)
 
-    def _array(self, real: Array, symbol: Any) -> RecordedValue:
+    def _array(self, real: Array, symbol: Symbol | None) -> RecordedValue:
         return self.traced(real, RecordingTrace(self, real, symbol))
 
     def traced(self, real: Array, trace: RecordingTrace) -> RecordedValue:
@@ -433,7 +434,7 @@ class Recorder(NotingBuilder):
             original[...] = array.plain
             array._plain = original  # pyright: ignore[reportPrivateUsage]
 
-    def viewed(self, real: Any, trace: RecordingTrace) -> Any:
+    def viewed(self, real: Array, trace: RecordingTrace) -> Any:
         """Return a plain view of recorded memory, wrapped with its trace."""
         view = real.view(self.array)
         view.recording_trace, view._plain = trace, real  # pyright: ignore[reportPrivateUsage]
@@ -483,7 +484,7 @@ class Recorder(NotingBuilder):
             why = str(error)
         return self.add_opaque_result(name, real, why)
 
-    def _note_halves(self, name: str, symbol: Symbol, real: Any, symbols: list[Symbol]) -> None:
+    def _note_halves(self, name: str, symbol: Symbol, real: Result, symbols: list[Symbol]) -> None:
         """Keep NumPy's result of float16 sums, and note that a run of the graph may have another.
 
         `symbols` are those of the ops of the result.
@@ -497,7 +498,7 @@ class Recorder(NotingBuilder):
         elif any(each.op.kind == "contraction" for each in symbols):
             self.note_order(what, symbol, real)
 
-    def _settled(self, symbol: Symbol, real: Any, since: int) -> Symbol:
+    def _settled(self, symbol: Symbol, real: Result, since: int) -> Symbol:
         """Return the symbol of a result, pinned to NumPy's values if a cast may have overflowed.
 
         Such a cast truncates floats, some of which may lie beyond the range of the integer dtype.
@@ -517,7 +518,7 @@ class Recorder(NotingBuilder):
         floats = [np.real(array) for array in arrays if array.dtype.kind in "fc"]
         return not floats or any(beyond_range(np.asarray(array), to).any() for array in floats)
 
-    def wrap_file_content(self, name: str, real: Any) -> Any:
+    def wrap_file_content(self, name: str, real: Array) -> Any:
         """Return the content of a file, which the program may have written, as `wrap_data` does."""
         if not self.leaving.saved or real.dtype.names:
             return self.wrap_data(real)
@@ -525,7 +526,7 @@ class Recorder(NotingBuilder):
         self.step(name, reason, (symbol,), tuple(self.leaving.saved.values()), exact=True)
         return self.wrapped(real, symbol)
 
-    def wrap_data(self, real: Any) -> Any:
+    def wrap_data(self, real: Array) -> Any:
         """Return data of the program in the form that the program gets: an argument, a file.
 
         The fields of a structured array become inputs where the program uses them.
@@ -573,7 +574,7 @@ class Recorder(NotingBuilder):
         """Return a structured array with elements of another, each field moved by `move`."""
         return self.traced(real, moved(self, array, real, move))
 
-    def add_opaque_result(self, name: str, real: Any, why: str = "it is compiled") -> Symbol:
+    def add_opaque_result(self, name: str, real: Result, why: str = "it is compiled") -> Symbol:
         """Add an input for the result of a function without an op; return its symbol."""
         what, arguments = self.calls[0] if self.calls else name, self.arguments
         running = None if self.running is None else self.running.measured(self, name)
@@ -633,7 +634,7 @@ class Recorder(NotingBuilder):
         args = self.arguments[0][0] if self.arguments else ()
         return args[0] if args else None
 
-    def _decide(self, name: str, real: Any, symbolic: Callable[[], Symbol]) -> None:
+    def _decide(self, name: str, real: Result, symbolic: Callable[[], Symbol]) -> None:
         """Note that the program gets a bool: an output, if it only leaves the program.
 
         Else the control flow may depend on it.

@@ -311,11 +311,11 @@ def _fields(
     }
 
 
-def _name(function: Any) -> str:
+def _name(function: Callable[..., Any]) -> str:
     return str(getattr(function, "__name__", type(function).__name__))
 
 
-def _names(function: Any, arrays: tuple[Any, ...]) -> Iterator[str | None]:
+def _names(function: Callable[..., Any], arrays: tuple[Any, ...]) -> Iterator[str | None]:
     """Yield the names of the positional parameters, then None, for which the graph finds a name."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
@@ -356,7 +356,7 @@ def _difference(rules: PromotionRules) -> str:
     return ""
 
 
-def _example(operand: Any) -> Any:
+def _example(operand: TensorType | complex) -> Any:
     if isinstance(operand, TensorType):
         return np.ones(operand.shape, operand.dtype.storage)  # pyright: ignore
     return operand

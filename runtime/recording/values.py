@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from graphir.runtime.recording.recorder import Recorder
 
 Array: TypeAlias = NDArray[Any]
+Result: TypeAlias = "Array | np.generic[Any]"
+"""A result of NumPy: an array, or a scalar."""
 
 
 class UnrecordedError(GraphirError):
@@ -196,7 +198,7 @@ class RecordedValue(np.ndarray[Any, Any]):
     source: Any
     _plain: Any
 
-    def __array_finalize__(self, source: Any) -> None:
+    def __array_finalize__(self, source: Array | None) -> None:
         self.recording_trace, self.source, self._plain = None, source, None
 
     @property

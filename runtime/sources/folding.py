@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
@@ -20,6 +20,7 @@ from types import CodeType
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphir import DType, Graph, Location, Symbol, ops
 from graphir.ir.inlining import inlined
@@ -44,7 +45,7 @@ class Folding:
         self._literals: list[Any] = []
         self._parts: list[UnseenPart] = []
 
-    def note_array(self, what: str, location: Location, data: Any, dtype: Any) -> None:
+    def note_array(self, what: str, location: Location, data: Any, dtype: np.dtype[Any]) -> None:
         """Take in that a constructor makes an array of a NumPy dtype of data; of tracers, nothing.
 
         JAX gives a tracer of the array, so that its values are computed here.
@@ -113,7 +114,7 @@ class Folding:
         ]
         return [*self._parts, *parts]
 
-    def _captured(self, program: Any) -> Iterator[Any]:
+    def _captured(self, program: Callable[..., Any]) -> Iterator[Any]:
         """Yield the arrays that a program reaches before it runs."""
         for slot in slots(program, kinds=(np.ndarray, np.generic, self._kind)):
             value: Any = slot.value
@@ -162,7 +163,7 @@ def _by_type(arrays: Iterable[Any]) -> dict[Any, list[Any]]:
     return groups
 
 
-def _is_among(value: Any, arrays: Any) -> bool:
+def _is_among(value: NDArray[Any], arrays: Mapping[Any, Sequence[Any]]) -> bool:
     same = arrays.get((value.dtype, value.shape), ())
     return any(x is value or x.tobytes() == value.tobytes() for x in same)
 
@@ -174,7 +175,7 @@ def _is_written(data: Any) -> bool:
     return isinstance(data, (bool, int, float, complex)) and not isinstance(data, np.generic)
 
 
-def _change(before: Any, after: Any) -> str:
+def _change(before: NDArray[Any], after: NDArray[Any]) -> str:
     """Return the first number that a conversion changed, as text; "" for none.
 
     A number that a float rounds is none, as for policies.

@@ -12,7 +12,7 @@ import inspect
 import os
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -51,7 +51,7 @@ _PACKAGES: dict[str, Library] = {
 """The packages whose functions, classes and objects show the library of a program."""
 
 
-def library_of(program: Any, arguments: Iterable[Any] = ()) -> Library:
+def library_of(program: Callable[..., Any], arguments: Iterable[Any] = ()) -> Library:
     """Return the library of a program that is called with these arguments.
 
     Programs of JAX and torch use NumPy too. Raises GraphError if the program and its arguments are

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, cast
 
@@ -32,7 +32,7 @@ class ImportedProgram(NamedTuple):
 
 
 def import_program(
-    program: Any,
+    program: Callable[..., Any],
     library: Library,
     args: Sequence[Any],
     keywords: Mapping[str, Any],
@@ -53,7 +53,7 @@ def import_program(
     return imported
 
 
-def _locate_inputs(graph: Graph, program: Any) -> None:
+def _locate_inputs(graph: Graph, program: Callable[..., Any]) -> None:
     """Give the inputs the line of the program's function in place of one of this project."""
     function = inspect.unwrap(getattr(program, "forward", program))
     function = getattr(function, "__func__", function)
@@ -68,7 +68,7 @@ def _locate_inputs(graph: Graph, program: Any) -> None:
 
 
 def _import_numpy(
-    program: Any,
+    program: Callable[..., Any],
     args: Sequence[Any],
     keywords: Mapping[str, Any],
     rules: RulesLike | None,
@@ -120,7 +120,7 @@ def _jax_value(jax: Any, leaf: Any) -> Any:
 
 
 def _import_torch(
-    program: Any, args: Sequence[Any], keywords: Mapping[str, Any]
+    program: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any]
 ) -> ImportedProgram:
     """Import a program of torch."""
     torch = optional("torch", "torch", "a program of torch")

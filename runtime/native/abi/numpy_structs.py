@@ -71,7 +71,7 @@ def low(number: int) -> int:
     return number & 0xFFFFFFFF
 
 
-def python(name: str, result: Any, *args: Any) -> Any:
+def python(name: str, result: type[Any] | None, *args: type[Any]) -> Any:
     """Return a function of CPython's C API, whose calls hold the GIL."""
     return ctypes.PYFUNCTYPE(result, *args)((name, ctypes.pythonapi))
 

@@ -104,7 +104,7 @@ def spare_after(source: DType, target: DType, spare: int) -> int:
     return spare if target.format and source.format else _FRACTION
 
 
-def _load(x: Any, dtype: DType) -> Any:
+def _load(x: NDArray[Any], dtype: DType) -> Any:
     wide = machine(dtype)
     if x.dtype == wide.storage:
         return x
@@ -174,7 +174,7 @@ def rounds_in_register(dtype: DType) -> bool:
     return dtype is DType.float16 or has_range_of_float32(dtype)
 
 
-def rounded_in_register(dtype: DType, x: Any, tf32: str) -> Any:
+def rounded_in_register(dtype: DType, x: NDArray[Any], tf32: str) -> Any:
     """Return float32 values rounded to the values of a narrower float, as float32.
 
     Each NaN must have enough spare bits that the rounding keeps it a NaN.
@@ -185,7 +185,7 @@ def rounded_in_register(dtype: DType, x: Any, tf32: str) -> Any:
     return round_fraction(x, dtype.mantissa_bits, ties, quiet=True)
 
 
-def _float16(x: Any) -> Any:
+def _float16(x: NDArray[Any]) -> Any:
     """Return float32 values rounded to the values of float16, as float32.
 
     To add 1.5 * 2**13 times the binade of x, and to subtract it again, rounds x to the 11
@@ -200,11 +200,11 @@ def _float16(x: Any) -> Any:
     return (half.view(_U32) | (u & 0x80000000)).view(_F32)
 
 
-def _store_bfloat16(x: Any) -> Any:
+def _store_bfloat16(x: NDArray[Any]) -> Any:
     return (x.view(_U32) >> 16).astype(_U16).view(DType.bfloat16.storage)
 
 
-def _store_float16(x: Any) -> Any:
+def _store_float16(x: NDArray[Any]) -> Any:
     """Return float32 values that are exact in float16 as float16.
 
     A float32 divided by 2**112 has the exponent field of the float16, for subnormals too.

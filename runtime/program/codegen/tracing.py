@@ -7,7 +7,7 @@ kernel that does anything else stays whole: its trace is one step that copies th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -97,7 +97,9 @@ class TracedKernel(NDArrayOperatorsMixin):
         ]
         return self.tracer.emit(ufunc, args, result)
 
-    def __array_function__(self, function: Any, _: Any, args: Any, settings: Any) -> Any:
+    def __array_function__(
+        self, function: Callable[..., Any], _: Any, args: Sequence[Any], settings: Mapping[str, Any]
+    ) -> Any:
         if function is not np.where or settings or len(args) != 3:
             raise UntraceableError
         return self.tracer.where(*args)
@@ -218,7 +220,7 @@ class Whole:
     def __init__(self, kernel: Callable[..., Any]) -> None:
         self.kernel = kernel
 
-    def __call__(self, *arrays: Any) -> None:
+    def __call__(self, *arrays: NDArray[Any]) -> None:
         """Apply the kernel to all arrays but the last, and copy its result into the last."""
         *operands, out = arrays
         out[...] = self.kernel(*operands)

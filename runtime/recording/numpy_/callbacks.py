@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphir import Symbol
 from graphir.ir.literals import is_literal
@@ -27,7 +28,7 @@ from graphir.runtime.recording.values import (
 
 
 def vectorized(
-    recorder: Recorder, original: Any, vectorize: Any, func: Any, args: Sequence[Any]
+    recorder: Recorder, original: Any, vectorize: np.vectorize, func: Any, args: Sequence[Any]
 ) -> Any:
     """Call a np.vectorize object, which calls the user's function with Python numbers.
 
@@ -65,7 +66,7 @@ def vectorized(
             NotingBuilder.read(recorder, name, value, reason)
     parts: Sequence[Any] = cast("Any", real) if isinstance(real, tuple) else (real,)
 
-    def enter(place: int, part: Any) -> Symbol:
+    def enter(place: int, part: NDArray[Any]) -> Symbol:
         results = returned[len(returned) - part.size :]
         elements = [x[place] if isinstance(real, tuple) else x for x in results]
         numbers = np.asarray(plains(elements)).astype(part.dtype).reshape(part.shape)
@@ -113,7 +114,7 @@ def _depends_on_input(recorder: Recorder, symbol: Symbol) -> bool:
 
 
 def _numbers_by_call(
-    recorder: Recorder, vectorize: Any, args: Sequence[Any]
+    recorder: Recorder, vectorize: np.vectorize, args: Sequence[Any]
 ) -> Callable[[int], list[Any]] | None:
     """Return a function from the number of a call to recorded numbers in place of its arguments.
 

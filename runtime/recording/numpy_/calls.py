@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial, reduce
 from itertools import accumulate
 from types import (
@@ -90,7 +90,7 @@ PYTHON_READERS = frozenset(("ctypes", "fractions", "json"))
 """Modules of Python's library that call such functions."""
 
 
-def callee(function: Any) -> Any:
+def callee(function: Callable[..., Any]) -> Any:
     """Return the function that the program calls in place of a function."""
     if active() is None:
         return function
@@ -123,7 +123,7 @@ def callee(function: Any) -> Any:
 
 
 @lru_cache(maxsize=1024)
-def _of_lists(function: Any) -> Callable[..., Any]:
+def _of_lists(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function of NumPy that records its call on lists: NumPy does not dispatch on them.
 
     In place of a ufunc's lists stand arrays of their own.
@@ -158,7 +158,7 @@ def _of_lists(function: Any) -> Callable[..., Any]:
     return call
 
 
-def _has_integers(args: Any, kwargs: Any) -> bool:
+def _has_integers(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     """Whether recorded integers are among arguments, which NumPy's code would read unseen."""
     return any(isinstance(x, TracedInt) for x in leaves([args, kwargs]))
 
@@ -191,7 +191,7 @@ def _int(*args: Any) -> int:
 _REALS = (float, np.integer, np.floating)
 
 
-def _sum(values: Any, /, start: Any = 0) -> Any:
+def _sum(values: Iterable[Any], /, start: Any = 0) -> Any:
     recorder = active()
     if recorder is None or not recorder.has_scalars:
         return sum(values, start)
@@ -204,15 +204,15 @@ def _sum(values: Any, /, start: Any = 0) -> Any:
     return total
 
 
-def _enumerate(values: Any, /, start: Any = 0) -> Any:
+def _enumerate(values: Iterable[Any], /, start: int = 0) -> Any:
     return enumerate(values, read_integer(start))
 
 
-def _round(number: Any, /, ndigits: Any = None) -> Any:
+def _round(number: Any, /, ndigits: int | None = None) -> Any:
     return round(number) if ndigits is None else round(number, read_integer(ndigits))
 
 
-def _map(function: Any, *iterables: Any) -> Any:
+def _map(function: Callable[..., Any], *iterables: Iterable[Any]) -> Any:
     return map(_OF_NUMBERS.get(id(function), function), *iterables)
 
 
@@ -236,12 +236,12 @@ _OF_CLASS = (
 """Builtin functions, and functions that look at NumPy's value in place of a recorded value."""
 
 
-def is_scalar_type(function: Any) -> bool:
+def is_scalar_type(function: Callable[..., Any]) -> bool:
     """Whether a function is one of NumPy's scalar types."""
     return isinstance(function, type) and issubclass(function, np.generic)
 
 
-def reading_reason(function: Any) -> str:
+def reading_reason(function: Callable[..., Any]) -> str:
     """Return how a compiled function reads values from memory, as a reason; "" for any other."""
     if isinstance(function, type):
         kind = cast("type[Any]", function)
@@ -257,7 +257,7 @@ def reading_reason(function: Any) -> str:
     return AS_NUMBER if package in READERS | PYTHON_READERS else ""
 
 
-def _module_of(function: Any) -> str:
+def _module_of(function: Callable[..., Any]) -> str:
     owner: Any = getattr(function, "__self__", None)
     kind: Any = cast("Any", owner if isinstance(owner, type) else type(owner))
     return str(getattr(function, "__module__", None) or kind.__module__)
@@ -271,7 +271,7 @@ def from_attribute(value: Any) -> Any:
     return value if recorder.owner(value) is not None else data(recorder, "values", value)
 
 
-def _from_outside(function: Any) -> Callable[..., Any]:
+def _from_outside(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function of a library that gives arrays which it makes to the program as data.
 
     Without recorded values and functions of the program among the arguments, the library's own
@@ -311,7 +311,7 @@ def _scalar_type(kind: type[Any]) -> Callable[..., Any]:
     return recorded_function(kind, _scalar)
 
 
-def _scalar(recorder: Recorder, kind: Any, *args: Any, **kwargs: Any) -> Any:
+def _scalar(recorder: Recorder, kind: type[Any], *args: Any, **kwargs: Any) -> Any:
     """Record a NumPy scalar: of a recorded value a cast, of a Python number a constant."""
     real = recorder.call(kind, plains(args), plains(kwargs))
     if len(args) != 1:
@@ -323,7 +323,7 @@ def _scalar(recorder: Recorder, kind: Any, *args: Any, **kwargs: Any) -> Any:
     return recorder.outcome(kind.__name__, real, lambda: array_symbol(recorder, args[0], real))
 
 
-def _writer(function: Any) -> Callable[..., Any]:
+def _writer(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         recorder = active()
         if recorder is not None and traced_leaves([args, kwargs]) and recorder.locate():
@@ -333,7 +333,7 @@ def _writer(function: Any) -> Callable[..., Any]:
     return call
 
 
-def _reader(function: Any, reason: str = AS_NUMBER) -> Callable[..., Any]:
+def _reader(function: Callable[..., Any], reason: str = AS_NUMBER) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         recorder = active()
         if recorder is not None and traced_leaves([args, kwargs]) and recorder.locate():
@@ -343,7 +343,7 @@ def _reader(function: Any, reason: str = AS_NUMBER) -> Callable[..., Any]:
     return call
 
 
-def _number_reader(function: Any) -> Any:
+def _number_reader(function: Callable[..., Any]) -> Any:
     """Return a compiled function that notes the recorded numbers whose memory it reads.
 
     Other functions return as they are.
@@ -370,7 +370,7 @@ def _number_reader(function: Any) -> Any:
 
 
 def _call_with_integers(
-    function: Any, name: str, args: Any, kwargs: Any, reads_integers: bool = True
+    function: Any, name: str, args: Sequence[Any], kwargs: Any, reads_integers: bool = True
 ) -> Any:
     """Call a function, and note the recorded integers among its arguments as read."""
     if not reads_integers:
@@ -385,7 +385,7 @@ def _call_with_integers(
 _ITERATORS = (GeneratorType, map, filter, zip)
 
 
-def _integer_reader(function: Any, own: Any) -> Any:
+def _integer_reader(function: Callable[..., Any], own: Callable[..., Any]) -> Any:
     """Return a function that notes recorded integers that `own`, a library's function, reads."""
     recorder = active()
     if recorder is None or not recorder.has_integers or _keeps_integers(own):
@@ -393,11 +393,11 @@ def _integer_reader(function: Any, own: Any) -> Any:
     return partial(_reading_integers, function, own.__name__)
 
 
-def _reading_integers(function: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+def _reading_integers(function: Callable[..., Any], name: str, *args: Any, **kwargs: Any) -> Any:
     return _call_with_integers(function, name, args, kwargs)
 
 
-def _keeps_integers(function: Any) -> bool:
+def _keeps_integers(function: Callable[..., Any]) -> bool:
     """Whether a function reads no memory of a recorded integer: it asks for its methods.
 
     So do the functions of the program, and those of a recording.
@@ -452,7 +452,7 @@ _ARITHMETIC = sum, pow, divmod, reduce, accumulate
 """Functions that ask for the operators of their operands, as those of the module operator do."""
 
 
-def _reads_memory(function: Any) -> bool:
+def _reads_memory(function: Callable[..., Any]) -> bool:
     """Whether a compiled function may read the memory of a recorded float."""
     if isinstance(function, (FunctionType, MethodType)):
         return False
@@ -468,14 +468,14 @@ def _reads_memory(function: Any) -> bool:
     return _module_of(function).partition(".")[0] not in _FOLLOWING
 
 
-def _note_unseen(function: Any) -> None:
+def _note_unseen(function: Callable[..., Any]) -> None:
     """Note that `eval` or `exec` runs code that may read all recorded values in other ways."""
     recorder = active()
     if recorder is not None and recorder.has_scalars and recorder.locate():
         recorder.read(function.__name__, object(), "runs code whose source is not recorded")
 
 
-def called_method(function: Any) -> Any:
+def called_method(function: Callable[..., Any]) -> Any:
     """Return what the program calls in place of an attribute whose calls are not watched."""
     if type(function) is FunctionType:
         is_foreign = _is_foreign(_module_of(function))
@@ -491,7 +491,7 @@ def _is_foreign(module: str) -> bool:
     return module.partition(".")[0] not in LIBRARIES and not is_user(module)
 
 
-def _calling_back(function: Any) -> Callable[..., Any]:
+def _calling_back(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function of a library that notes the recorded floats of functions that it calls."""
 
     def call(*args: Any, **kwargs: Any) -> Any:

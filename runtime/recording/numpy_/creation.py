@@ -9,18 +9,20 @@ from __future__ import annotations
 import cmath
 import math
 import sys
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import reduce, wraps
 from itertools import chain, islice
 from operator import attrgetter
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
-from types import BuiltinFunctionType
+from types import BuiltinFunctionType, ModuleType
 from typing import Any, TypeAlias, cast
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from graphir import DType, Symbol, ops
+from graphir.hints import Number
 from graphir.location import is_internal
 from graphir.numpy_api.arrays.operands import leaves
 from graphir.numpy_api.interception import Interceptor
@@ -132,16 +134,16 @@ def recorded_function(original: Any, record: Callable[..., Any]) -> Maker:
     return make
 
 
-def _plainly(original: Any, record: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+def _plainly(original: Maker, record: Callable[..., Any], args: Sequence[Any], kwargs: Any) -> Any:
     return original(*plains(args), **plains(kwargs))
 
 
 @rescued(_plainly)
-def _recorded(original: Any, record: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+def _recorded(original: Maker, record: Callable[..., Any], args: Sequence[Any], kwargs: Any) -> Any:
     return record(recording(), original, *args, **kwargs)
 
 
-def _compiled(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any:
+def _compiled(recorder: Recorder, original: Maker, *args: Any, **kwargs: Any) -> Any:
     """Record a function of a compiled module as an opaque call on plain arrays."""
     return opaque(recorder, original.__name__, _plainly, (original, _compiled, args, kwargs), {})
 
@@ -149,7 +151,7 @@ def _compiled(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> A
 # -- arrays of values
 
 
-def _converted(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any:
+def _converted(recorder: Recorder, original: Maker, *args: Any, **kwargs: Any) -> Any:
     """Record np.array, np.asarray and similar constructors.
 
     The result is the argument itself, a view, a copy, a cast, or the array of a list.
@@ -185,7 +187,7 @@ def _converted(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> 
 
 
 def _of_masked(
-    recorder: Recorder, original: Any, value: Any, args: Sequence[Any], kwargs: Any
+    recorder: Recorder, original: Maker, value: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:
     """Record np.array and similar constructors of a masked array: of its data, and of its mask."""
     real, mask = original(value, *args, **kwargs), cast("Any", np.ma.getmask(value))
@@ -203,7 +205,7 @@ def _of_masked(
 
 
 def _conversion(
-    value: Any, dtype: Any = None, order: Any = None, *, copy: Any = None, ndmin: int = 0
+    value: Any, dtype: Any = None, order: str | None = None, *, copy: Any = None, ndmin: int = 0
 ) -> None:
     """The parameters of np.array and similar constructors that a cast and a reshape stand for."""
 
@@ -234,7 +236,7 @@ def _made(symbolic: Callable[..., Symbol], operand: int | None = None) -> Callab
     `operand` is the position of the argument that is an operand; the other arguments are settings.
     """
 
-    def record(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any:
+    def record(recorder: Recorder, original: Maker, *args: Any, **kwargs: Any) -> Any:
         with recording_with(None):
             real = recorder.call(original, plains(args), plains(kwargs))
         if type(real) is not np.ndarray:
@@ -254,7 +256,12 @@ def _made(symbolic: Callable[..., Symbol], operand: int | None = None) -> Callab
 
 
 def _arange(
-    recorder: Recorder, real: Any, start: Any, stop: Any = None, step: Any = 1, dtype: Any = None
+    recorder: Recorder,
+    real: NDArray[Any],
+    start: Number,
+    stop: Number | None = None,
+    step: Number = 1,
+    dtype: DTypeLike | None = None,
 ) -> Symbol:
     if real.dtype.kind not in "iu" or not real.size:
         return recorder.input(real)
@@ -265,10 +272,10 @@ def _arange(
 
 def _eye(
     recorder: Recorder,
-    real: Any,
-    rows: Any = None,
-    M: Any = None,  # noqa: N803 -- NumPy's name
-    k: Any = 0,
+    real: NDArray[Any],
+    rows: int | None = None,
+    M: int | None = None,  # noqa: N803 -- NumPy's name
+    k: int = 0,
     *_: Any,
     **__: Any,
 ) -> Symbol:
@@ -280,7 +287,7 @@ def _eye(
 # -- arrays from external sources
 
 
-def _external(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any:
+def _external(recorder: Recorder, original: Maker, *args: Any, **kwargs: Any) -> Any:
     """Record an array from a file or of random numbers as an input.
 
     If an argument is recorded, the call is opaque instead.
@@ -307,7 +314,7 @@ def data(recorder: Recorder, name: str, real: Any) -> Any:
     return recorder.wrap_file_content(name, real) if name in _LOADERS else recorder.wrap_data(real)
 
 
-def _of_buffer(recorder: Recorder, original: Any, buffer: Any, *args: Any, **kwargs: Any) -> Any:
+def _of_buffer(recorder: Recorder, original: Maker, buffer: Any, *args: Any, **kwargs: Any) -> Any:
     """Record np.frombuffer as an input, unless the buffer is that of an array.
 
     Recorded values that became bytes were noted.
@@ -339,13 +346,15 @@ class _RecordedClass(type):
         return isinstance(owner, cls.numpy_class)
 
 
-def _recorded_class(original: Any, record: Callable[..., Any], numpy_class: Any = None) -> Any:
+def _recorded_class(
+    original: type[Any], record: Callable[..., Any], numpy_class: type[Any] | None = None
+) -> Any:
     facts = {"__doc__": original.__doc__, "original": original, "record": staticmethod(record)}
     facts["numpy_class"] = numpy_class or original
     return _RecordedClass(original.__name__, (original,), facts)
 
 
-def _aside(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any:
+def _aside(recorder: Recorder, original: Maker, *args: Any, **kwargs: Any) -> Any:
     """Make an object of numpy.random beside the recording; its arrays are data of the program."""
     with recording_with(None):
         return random_data(recorder.call(original, plains(args), plains(kwargs)))
@@ -380,10 +389,10 @@ def random_data(source: Any) -> Any:
 
 def _iterated(
     recorder: Recorder,
-    original: Any,
-    iter: Any,  # noqa: A002 -- NumPy's name
-    dtype: Any,
-    count: Any = -1,
+    original: Maker,
+    iter: Iterable[Any],  # noqa: A002 -- NumPy's name
+    dtype: DTypeLike | None,
+    count: int = -1,
 ) -> Any:
     values: list[Any] = _listed(recorder, islice(iter, count) if count >= 0 else chain(iter))
     with recording_with(None):
@@ -412,7 +421,7 @@ _FUNCTIONS = [
 _ROUNDINGS = {math.floor: np.floor, math.ceil: np.ceil, math.trunc: np.trunc}
 
 
-def _number(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any:
+def _number(recorder: Recorder, original: Maker, *args: Any, **kwargs: Any) -> Any:
     """Call a function of Python's math modules, which reads recorded values as Python numbers."""
     args = tuple(_listed(recorder, arg) for arg in args)
     is_of_one = len(args) == 1 and bool(traced_leaves(args)) and np.ndim(plain(args[0])) == 0
@@ -432,7 +441,7 @@ def _number(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any
 # -- methods of NumPy
 
 
-def _of_archive(recorder: Recorder, original: Any, archive: Any, key: Any) -> Any:
+def _of_archive(recorder: Recorder, original: Maker, archive: Any, key: str) -> Any:
     """Record an array of an .npz file, which NumPy loads where the program asks for it."""
     with recording_with(None):
         real = original(archive, key)
@@ -457,7 +466,7 @@ def as_recorded(recorder: Recorder, value: Any) -> Any:
     return array
 
 
-def _of_list(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> Any:
+def _of_list(recorder: Recorder, original: Maker, *args: Any, **kwargs: Any) -> Any:
     """Call np.sum or a similar function; a list of rows or of recorded numbers becomes an array.
 
     NumPy does not dispatch on a list.
@@ -469,14 +478,14 @@ def _of_list(recorder: Recorder, original: Any, *args: Any, **kwargs: Any) -> An
 
 
 def _method_of_list(
-    recorder: Recorder, original: Any, values: Any, method: str, *args: Any, **kwargs: Any
+    recorder: Recorder, original: Maker, values: Any, method: str, *args: Any, **kwargs: Any
 ) -> Any:
     """Call `_wrapit`, by which np.cumsum and others call the method of a list's array."""
     return getattr(as_recorded(recorder, values), method)(*args, **kwargs)
 
 
 def _interpolated(
-    recorder: Recorder, original: Any, a: Any, b: Any, t: Any, out: Any = None
+    recorder: Recorder, original: Maker, a: ArrayLike, b: ArrayLike, t: ArrayLike, out: Any = None
 ) -> Any:
     """Call `_lerp`; for numbers the operands become vectors of one element.
 
@@ -488,7 +497,7 @@ def _interpolated(
     return original(a, b, t)[0]
 
 
-def _neighbours(recorder: Recorder, original: Any, x: Any, at: Any, count: Any) -> Any:
+def _neighbours(recorder: Recorder, original: Maker, x: ArrayLike, at: Any, count: Any) -> Any:
     """Call `_get_indexes`; one number becomes a vector, for the reason given in `_interpolated`."""
     if np.ndim(at):
         return original(x, at, count)
@@ -496,7 +505,7 @@ def _neighbours(recorder: Recorder, original: Any, x: Any, at: Any, count: Any) 
     return tuple(place.reshape(()) for place in places)
 
 
-def _array_converter(recorder: Recorder, original: Any, *args: Any) -> Any:
+def _array_converter(recorder: Recorder, original: Maker, *args: Any) -> Any:
     """Call the class by which np.linspace and others read scalars as plain arrays."""
     for scalar in [x for x in args if isinstance(x, TracedScalar)]:
         recorder.setting("a scalar", scalar)
@@ -559,7 +568,7 @@ MAKERS: dict[str, tuple[Any, Maker]] = {
 """By path in numpy: each constructor, and the wrapper that replaces it during a recording."""
 
 
-def _functions(module: Any) -> dict[str, Any]:
+def _functions(module: ModuleType) -> dict[str, Any]:
     kinds: Any = BuiltinFunctionType, type(np.random.seed), type(np.random.rand)
     public = [name for name in dir(module) if name[0] != "_"]
     functions = {name: getattr(module, name) for name in public}

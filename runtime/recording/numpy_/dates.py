@@ -15,13 +15,14 @@ from math import gcd, prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from graphir import DType, ExecutionError, Symbol, ops
 from graphir.ir.literals import is_literal, native
 from graphir.numpy_api.arrays.operands import leaves
 from graphir.numpy_api.ufuncs import OPS
 from graphir.runtime.audit.library_calls import CallResult, LibraryCall
-from graphir.runtime.recording.values import Array, UnrecordedError, plain
+from graphir.runtime.recording.values import Array, Result, UnrecordedError, plain
 
 if TYPE_CHECKING:
     from graphir.runtime.recording.recorder import Recorder
@@ -68,7 +69,7 @@ def _length(dtype: np.dtype[Any]) -> int | None:
     return _LENGTHS[unit] * count if unit in _LENGTHS else None
 
 
-def integers(value: Any) -> Array:
+def integers(value: ArrayLike) -> Array:
     """Return an array in native byte order, with the counts in place of datetimes or timedeltas."""
     array: Array = native(np.asarray(value))
     return array.view(np.int64) if is_dated(array.dtype) else array
@@ -154,7 +155,7 @@ def emitted(
     ufunc: np.ufunc,
     args: tuple[Symbol, ...] | None,
     values: Sequence[Any],
-    real: Any,
+    real: Result,
     emit: Callable[[tuple[Symbol, ...]], Symbol],
 ) -> Symbol:
     """Return the symbol of a ufunc with datetimes or timedeltas, as ops on their counts.
@@ -232,7 +233,7 @@ def in_unit(recorder: Recorder, x: Symbol, value: Any, to: np.dtype[Any]) -> Sym
     return result
 
 
-def mean(recorder: Recorder, x: Symbol, axes: tuple[int, ...], keepdims: Any = False) -> Symbol:
+def mean(recorder: Recorder, x: Symbol, axes: tuple[int, ...], keepdims: bool = False) -> Symbol:
     """Return the mean of counts, which NumPy rounds toward zero."""
     total = recorder.emit(ops.sum, (x,), axis=axes, keepdims=bool(keepdims))
     sizes: Any = [x.shape[axis] for axis in axes]
@@ -242,7 +243,7 @@ def mean(recorder: Recorder, x: Symbol, axes: tuple[int, ...], keepdims: Any = F
 
 
 def require_one_unit(
-    recorder: Recorder, symbols: Collection[Symbol], arguments: Any, real: Any
+    recorder: Recorder, symbols: Collection[Symbol], arguments: Sequence[Any], real: Any
 ) -> None:
     """Raise UnrecordedError unless ops on counts have the result of a function on dates.
 
@@ -264,7 +265,7 @@ def _is_number(value: Any) -> bool:
     return is_literal(value) and type(value) is not bool
 
 
-def _has_nat(*arrays: Any) -> bool:
+def _has_nat(*arrays: Result) -> bool:
     return any(bool(np.isnat(array).any()) for array in arrays)
 
 

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import ArrayLike, NDArray
 
 from graphir import DType, GraphError, Symbol, ops
 from graphir.numpy_api.einsum import summed_labels
@@ -37,6 +38,7 @@ from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.values import (
     RecordedNumber,
     RecordedValue,
+    Result,
     TracedInt,
     UnrecordedError,
     plain,
@@ -53,7 +55,7 @@ from graphir.semantics.library_calls import mapped
 Symbolic = Callable[..., Symbol]
 
 
-def _plainly(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def _plainly(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     return function(*plains(tuple(args)), **plains(dict(kwargs)))
 
 
@@ -130,7 +132,7 @@ _ASKING_TYPES = {np.quantile, np.percentile, np.nanquantile, np.nanpercentile, n
 """Functions that ask for the type of a number: they promote a float of Python as a weak one."""
 
 
-def _name(function: Any) -> str:
+def _name(function: Callable[..., Any]) -> str:
     return f"{function.__module__}.{function.__name__}"
 
 
@@ -182,7 +184,7 @@ def _entered(
 
 
 def _computed(
-    recorder: Recorder, function: Any, args: Sequence[Any], kwargs: dict[str, Any]
+    recorder: Recorder, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> Any:
     """Call a function of the table _SYMBOLIC, and record its ops."""
     with recording_with(None):
@@ -208,7 +210,7 @@ def _computed(
     return stored(recorder, _name(function), out, real, enter)
 
 
-def _sharing(real: Any, args: Any) -> RecordedValue | None:
+def _sharing(real: Any, args: Sequence[Any]) -> RecordedValue | None:
     """Return the argument with which a result shares memory, or None."""
     if type(real) is not np.ndarray:
         return None
@@ -220,14 +222,16 @@ def _sharing(real: Any, args: Any) -> RecordedValue | None:
 # -- functions that are ops
 
 
-def _where(recorder: Recorder, real: Any, condition: Any, x: Any, y: Any) -> Symbol:
+def _where(
+    recorder: Recorder, real: NDArray[Any], condition: ArrayLike, x: ArrayLike, y: ArrayLike
+) -> Symbol:
     test, *choices = recorder.operands(ops.where, (condition, x, y))
     pairs = zip(choices, (x, y), strict=True)
     choices = [in_unit(recorder, symbol, value, real.dtype) for symbol, value in pairs]
     return recorder.emit(ops.where, (test, *choices))
 
 
-def _einsum(recorder: Recorder, real: Any, subscripts: Any, *args: Any, **kwargs: Any) -> Symbol:
+def _einsum(recorder: Recorder, real: Result, subscripts: Any, *args: Any, **kwargs: Any) -> Symbol:
     result = in_ops(np.einsum, 0)(recorder, real, subscripts, *args, **kwargs)
     if real.dtype.kind in "fc" and summed_labels(subscripts):
         recorder.note_order("numpy.einsum", result, real)
@@ -244,13 +248,13 @@ def full_of(
 def filling(value: int) -> Symbolic:
     """Return the function that records an array of one value, whatever its shape and dtype."""
 
-    def enter(recorder: Recorder, real: Any, *_: Any, **__: Any) -> Symbol:
+    def enter(recorder: Recorder, real: NDArray[Any], *_: Any, **__: Any) -> Symbol:
         return filled(recorder, real, value)
 
     return enter
 
 
-def emptied(recorder: Recorder, real: Any, *_: Any, **__: Any) -> Symbol:
+def emptied(recorder: Recorder, real: NDArray[Any], *_: Any, **__: Any) -> Symbol:
     """Fill an empty array with zeros, in memory and in the graph.
 
     Any values are valid. With equal values on both sides, the recording detects later writes.
@@ -287,7 +291,7 @@ _SYMBOLIC: dict[Any, Symbolic] = {
 
 
 def _copyto(
-    recorder: Recorder, dst: Any, src: Any, casting: Any = "same_kind", where: Any = True
+    recorder: Recorder, dst: Any, src: ArrayLike, casting: str = "same_kind", where: Any = True
 ) -> None:
     source_symbol = recorder.before(src) if isinstance(src, np.ndarray) else None
     mask, before = recorder.before(where), recorder.before(dst)
@@ -311,12 +315,12 @@ def _copyto(
 
 def _isin(
     recorder: Recorder,
-    element: Any,
-    test_elements: Any,
+    element: ArrayLike,
+    test_elements: ArrayLike,
     assume_unique: bool = False,
     invert: bool = False,
     *,
-    kind: Any = None,
+    kind: str | None = None,
 ) -> Any:
     """Record np.isin as comparisons of all pairs, which NumPy makes exactly.
 
@@ -340,14 +344,14 @@ _MOST_PAIRS = 2**16
 _WHOLE = frozenset("biu")
 
 
-def _put(recorder: Recorder, a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+def _put(recorder: Recorder, a: Any, ind: ArrayLike, v: ArrayLike, mode: str = "raise") -> None:
     if isinstance(a, RecordedValue):
         a.put(ind, v, mode=mode)  # pyright: ignore[reportArgumentType]
     else:
         np.put(plain(a), plains(ind), plains(v), mode=mode)  # pyright: ignore
 
 
-def _place(recorder: Recorder, arr: Any, mask: Any, vals: Any) -> None:
+def _place(recorder: Recorder, arr: NDArray[Any], mask: ArrayLike, vals: ArrayLike) -> None:
     """Call np.place; whether it writes depends on the values of the mask."""
     recorder.measure("numpy.place")
     recorder.call(np.place, plains((arr, mask, vals)), {})
@@ -355,7 +359,7 @@ def _place(recorder: Recorder, arr: Any, mask: Any, vals: Any) -> None:
         note_writes(recorder, "numpy.place", [arr])
 
 
-def _chosen(recorder: Recorder, condition: Any, x: Any = UNSET, y: Any = UNSET) -> Any:
+def _chosen(recorder: Recorder, condition: ArrayLike, x: Any = UNSET, y: Any = UNSET) -> Any:
     """Return np.where: an op for three arguments, the indices of true elements for one."""
     if x is UNSET and y is UNSET:
         array = condition if isinstance(condition, RecordedValue) else np.asarray(condition)
@@ -364,7 +368,7 @@ def _chosen(recorder: Recorder, condition: Any, x: Any = UNSET, y: Any = UNSET) 
     return _computed(recorder, np.where, (condition, *values), {})
 
 
-def _crossed(recorder: Recorder, a: Any, b: Any, *axes: Any, **keywords: Any) -> Any:
+def _crossed(recorder: Recorder, a: ArrayLike, b: ArrayLike, *axes: Any, **keywords: Any) -> Any:
     """Return np.cross, by way of matrices for two vectors of length 3.
 
     For vectors NumPy asks its ufuncs for 0-d arrays by out=..., which dispatch does not pass on.
@@ -375,7 +379,7 @@ def _crossed(recorder: Recorder, a: Any, b: Any, *axes: Any, **keywords: Any) ->
     return _run(recorder, np.cross, (np.reshape(a, (1, 3)), b), {})[0]
 
 
-def _windows(recorder: Recorder, x: Any, *args: Any, **kwargs: Any) -> Any:
+def _windows(recorder: Recorder, x: ArrayLike, *args: Any, **kwargs: Any) -> Any:
     """Return a view of sliding windows; NumPy's Python body would record tests of its arguments."""
     recorder.setting("the window of sliding_window_view", [args, kwargs])
     with recording_with(None):
@@ -383,7 +387,9 @@ def _windows(recorder: Recorder, x: Any, *args: Any, **kwargs: Any) -> Any:
     return view_of(x, real) if isinstance(x, RecordedValue) else real
 
 
-def _unraveled(recorder: Recorder, indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]:
+def _unraveled(
+    recorder: Recorder, indices: ArrayLike, shape: int | tuple[int, ...], order: str = "C"
+) -> tuple[Any, ...]:
     """Return np.unravel_index in row-major order, by division."""
     sizes = plains(shape) if isinstance(shape, tuple) else (shape,)
     real = recorder.call(np.unravel_index, (plains(indices), plains(shape), order), {})

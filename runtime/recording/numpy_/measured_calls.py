@@ -100,7 +100,7 @@ class RunningCall:
 
     __slots__ = ("_measured", "args", "error", "kwargs", "outer", "result")
 
-    def __init__(self, args: Any, kwargs: Any, outer: RunningCall | None) -> None:
+    def __init__(self, args: Sequence[Any], kwargs: Any, outer: RunningCall | None) -> None:
         self.args, self.kwargs, self.outer = args, kwargs, outer
         self.result: Any = UNDONE
         """The plain result of NumPy; UNDONE before NumPy's call."""
@@ -132,7 +132,9 @@ class RunningCall:
         return [*outer, (self.args, self.kwargs)]
 
 
-def _measured_call(recorder: Recorder, name: str, args: Any, kwargs: Any) -> KnownCall | None:
+def _measured_call(
+    recorder: Recorder, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> KnownCall | None:
     first: Any = args[0] if args else None
     function: Any = None
     if isinstance(first, np.ufunc) and len(args) == 4:

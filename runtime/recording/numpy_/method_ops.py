@@ -12,6 +12,7 @@ from inspect import Parameter, Signature, signature
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from graphir import Symbol, ops
 from graphir.numpy_api.arrays.operands import leaves
@@ -20,7 +21,7 @@ from graphir.numpy_api.reductions.masked import reduction_in_order
 from graphir.numpy_api.views.steps import Pick
 from graphir.runtime.recording.numpy_ import dates
 from graphir.runtime.recording.recorder import Recorder
-from graphir.runtime.recording.values import UnrecordedError, plain, plains
+from graphir.runtime.recording.values import Result, UnrecordedError, plain, plains
 from graphir.semantics.sums import SumOrder, layout_of_sum
 
 Symbolic = Callable[..., Symbol]
@@ -29,7 +30,7 @@ Symbolic = Callable[..., Symbol]
 # -- methods that are functions
 
 
-def in_ops(function: Any, operands: int = 1) -> Symbolic:
+def in_ops(function: Callable[..., Any], operands: int = 1) -> Symbolic:
     """Return the function that records a NumPy function by its counterpart on symbols.
 
     The first `operands` arguments are operands, and so are arrays among the others; all else are
@@ -37,7 +38,7 @@ def in_ops(function: Any, operands: int = 1) -> Symbolic:
     """
     takes = _signature(function)
 
-    def enter(recorder: Recorder, real: Any, *args: Any, **kwargs: Any) -> Symbol:
+    def enter(recorder: Recorder, real: Result, *args: Any, **kwargs: Any) -> Symbol:
         bound = takes.bind(*args, **kwargs)
         bound.arguments.pop("casting", None)  # NumPy has checked the casts already
         symbols: list[Any] = []
@@ -67,7 +68,7 @@ def in_ops(function: Any, operands: int = 1) -> Symbolic:
     return enter
 
 
-def _operand(recorder: Recorder, function: Any, value: Any) -> Any:
+def _operand(recorder: Recorder, function: Callable[..., Any], value: Any) -> Any:
     """Return the symbol of an array, a list of them, or the plain value of a setting."""
     if isinstance(value, (np.ndarray, Symbol)):
         return recorder.symbol(value)
@@ -76,7 +77,7 @@ def _operand(recorder: Recorder, function: Any, value: Any) -> Any:
     return recorder.setting(f"an argument of {function.__name__}", value)
 
 
-def memory_order(values: Any, rank: int) -> list[int]:
+def memory_order(values: ArrayLike, rank: int) -> list[int]:
     """Return the axes of an array from the longest stride to the shortest."""
     strides = getattr(values, "strides", ())
     if len(strides) != rank or 0 in strides:
@@ -106,7 +107,7 @@ def in_memory_order(
     return recorder.reshaped(result, shape) if keepdims else result
 
 
-def adding(function: Any) -> Symbolic:
+def adding(function: Callable[..., Any]) -> Symbolic:
     """Return the function that records a mean or a variance, which adds in the order of memory."""
     record = in_ops(function)
     takes = _signature(function)
@@ -149,7 +150,7 @@ _SPREADS = "axis", "dtype", "ddof", "correction", "keepdims", "where"
 """The parameters of means and variances that have ops."""
 
 
-def sum_order(values: Any, axes: Sequence[int], where: Any) -> SumOrder | None:
+def sum_order(values: ArrayLike, axes: Sequence[int], where: ArrayLike) -> SumOrder | None:
     """Return the order in which NumPy adds an array of floats; None for that of a copy."""
     array = np.asarray(plain(values))
     layout = None if array.ndim < 2 else layout_of_sum(array, axes, np.asarray(plain(where)))
@@ -157,7 +158,7 @@ def sum_order(values: Any, axes: Sequence[int], where: Any) -> SumOrder | None:
     return SumOrder(layout=layout, buffered=buffered) if layout or buffered else None
 
 
-def axis_of(axis: Any, rank: int) -> tuple[int, ...]:
+def axis_of(axis: int | tuple[int, ...] | None, rank: int) -> tuple[int, ...]:
     """Return axes as a sorted tuple of non-negative ints; None stands for all axes."""
     if axis is None:
         return tuple(range(rank))
@@ -173,7 +174,7 @@ def numpy_settings(recorder: Recorder, settings: dict[str, Any]) -> dict[str, An
     return {**settings, "dtype": recorder.dtype(np.dtype(dtype))}
 
 
-def _signature(of: Any) -> Signature:
+def _signature(of: Callable[..., Any]) -> Signature:
     try:
         return signature(of)
     except ValueError:  # a compiled function, in a NumPy without text signatures
@@ -187,7 +188,7 @@ def places_of(x: Symbol) -> Any:
     return line.reshape(shape)
 
 
-def filled(recorder: Recorder, real: Any, value: Any) -> Symbol:
+def filled(recorder: Recorder, real: Result, value: complex) -> Symbol:
     """Return a symbol with one value everywhere, of the dtype and shape of `real`."""
     return recorder.filled(value, real.shape, recorder.dtype(real.dtype))
 
@@ -202,13 +203,13 @@ def not_an_op(recorder: Recorder, values: Any, x: Symbol, *args: Any, **kwargs: 
 
 def sorting(
     recorder: Recorder,
-    values: Any,
+    values: NDArray[Any],
     x: Symbol,
-    axis: Any = -1,
-    kind: Any = None,
+    axis: int = -1,
+    kind: str | None = None,
     *,
-    stable: Any = None,
-    descending: Any = None,
+    stable: bool | None = None,
+    descending: bool | None = None,
 ) -> Symbol:
     """Record argsort; `heapsort` has an order of equal values of its own."""
     if kind == "heapsort" and not np.array_equal(values.argsort(axis, kind), values.argsort(axis)):
@@ -227,7 +228,7 @@ def by_places(name: str) -> Symbolic:
     The function applies the method to the positions of the elements, and gathers by the result.
     """
 
-    def enter(recorder: Recorder, _: Any, x: Symbol, *args: Any, **kwargs: Any) -> Symbol:
+    def enter(recorder: Recorder, _: NDArray[Any], x: Symbol, *args: Any, **kwargs: Any) -> Symbol:
         recorder.setting(f"an argument of {name}", [args, kwargs])
         new_places = getattr(places_of(x), name)(*plains(args), **plains(kwargs))
         return Pick(np.asarray(new_places)).forward(recorder, x)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, SupportsIndex
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from graphir import Symbol, ops
 from graphir.ir.literals import is_literal
@@ -119,7 +120,7 @@ def _sort_rows(recorder: Recorder, x: RecordedValue, *args: Any, **kwargs: Any) 
             trace_of(field, recorder).write(trace_of(rows[name], recorder).read())
 
 
-def _order_of_rows(recorder: Recorder, x: RecordedValue, real: Any, order: Any) -> Any:
+def _order_of_rows(recorder: Recorder, x: RecordedValue, real: NDArray[Any], order: Any) -> Any:
     """Return the recorded order `real` of the rows of a structured array, by its fields."""
     names = [order] if isinstance(order, str) else list(order or x.plain.dtype.names or ())
     if len(names) == 1 and recorder.has(x.plain.dtype[names[0]]):
@@ -134,14 +135,14 @@ def _order_of_rows(recorder: Recorder, x: RecordedValue, real: Any, order: Any) 
 
 def _sorted(
     recorder: Recorder,
-    before: Any,
-    real: Any,
+    before: NDArray[Any],
+    real: NDArray[Any],
     x: Symbol,
-    axis: Any = -1,
-    kind: Any = None,
+    axis: int = -1,
+    kind: str | None = None,
     *,
-    stable: Any = None,
-    descending: Any = None,
+    stable: bool | None = None,
+    descending: bool | None = None,
 ) -> Symbol:
     settings = {"kind": kind, "stable": stable} | ({"descending": True} if descending else {})
     return recorder.applied(np.sort, x, int(axis) % x.rank, **settings)
@@ -149,11 +150,11 @@ def _sorted(
 
 def _partitioned(
     recorder: Recorder,
-    before: Any,
-    real: Any,
+    before: NDArray[Any],
+    real: NDArray[Any],
     x: Symbol,
-    kth: Any,
-    axis: Any = -1,
+    kth: int | Sequence[int],
+    axis: int = -1,
     kind: Any = "introselect",
 ) -> Symbol:
     order = before.argpartition(plains(kth), axis, kind)
@@ -254,7 +255,7 @@ class Methods(PythonNumbers, RecordedValue):
 
     resize = resize
 
-    def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
+    def put(self, indices: ArrayLike, values: ArrayLike, mode: str = "raise") -> None:
         """Set elements at row-major positions."""
         plain_indices = plains(indices)
         places = np.asarray(plain_indices)
@@ -263,11 +264,11 @@ class Methods(PythonNumbers, RecordedValue):
             places = places % self.size if wraps else np.clip(places, 0, self.size - 1)
         put_flat(self, self.plain.put, (plain_indices, plains(values), mode), places, values)
 
-    def byteswap(self, inplace: Any = False) -> Any:
+    def byteswap(self, inplace: bool = False) -> Any:
         """Return the array with swapped bytes; no op swaps bytes, so the result is an input."""
         return _NDARRAY.byteswap(self, True) if inplace else _byteswap(self)
 
-    def round(self, decimals: Any = 0, out: Any = None) -> Any:  # pyright: ignore
+    def round(self, decimals: SupportsIndex = 0, out: Any = None) -> Any:  # pyright: ignore
         """Return the array rounded to a number of decimals."""
         if self.dtype.kind == "f":  # which NumPy rounds in a plain array, by out=...
             return _round(self, decimals, **({} if out is None else {"out": out}))
@@ -297,7 +298,7 @@ class Methods(PythonNumbers, RecordedValue):
     def __copy__(self) -> Any:
         return self.copy("K")
 
-    def __deepcopy__(self, memo: Any) -> Any:
+    def __deepcopy__(self, memo: dict[int, Any] | None) -> Any:
         return self.copy("K")
 
     @property
@@ -318,7 +319,7 @@ class Methods(PythonNumbers, RecordedValue):
             recorder.read(name, self, AS_BYTES)
         return self.plain
 
-    def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
+    def astype(self, dtype: DTypeLike, *args: Any, **kwargs: Any) -> Any:
         """Return the array cast to another dtype; the program asks for this cast."""
         recorder = active()
         if recorder is None:
@@ -329,7 +330,7 @@ class Methods(PythonNumbers, RecordedValue):
             return self
         return recorder.outcome("astype", real, lambda: self._cast(recorder, real))
 
-    def _cast(self, recorder: Recorder, real: Any) -> Symbol:
+    def _cast(self, recorder: Recorder, real: NDArray[Any]) -> Symbol:
         x = trace_of(self, recorder).read()
         if is_dated(self.dtype) or is_dated(real.dtype):
             return converted(recorder, x, self.plain, real)
@@ -409,7 +410,7 @@ class Methods(PythonNumbers, RecordedValue):
         return tuple(recorder.wrapped(places, recorder.input(places)) for places in real)
 
 
-def _fill(array: Any, key: Any, value: Any) -> None:
+def _fill(array: NDArray[Any], key: Any, value: Any) -> None:
     array.fill(value)
 
 

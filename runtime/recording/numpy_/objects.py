@@ -8,10 +8,11 @@ cast of the object array is one of the list of its elements.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, SupportsIndex, cast
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from graphir import Symbol
 from graphir.ir.literals import is_literal
@@ -80,7 +81,9 @@ class RecordedObjects(RecordedValue):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         return call(ufunc, method, inputs, kwargs)
 
-    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    def __array_function__(
+        self, function: Any, types: Any, args: Iterable[Any], kwargs: Mapping[str, Any]
+    ) -> Any:
         recorder, run = active(), function._implementation
         if recorder is None or hasattr(run, "__code__"):
             return run(*args, **kwargs)
@@ -88,7 +91,7 @@ class RecordedObjects(RecordedValue):
         recorder.read(function.__name__, [args, kwargs], AS_NUMBER)
         return _wrapped(recorder, run(*plains(args), **plains(kwargs)))
 
-    def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
+    def astype(self, dtype: DTypeLike, *args: Any, **kwargs: Any) -> Any:
         """Return the array cast to another dtype: a recorded array of its elements."""
         recorder = active()
         with recording_with(None):
@@ -109,7 +112,7 @@ class RecordedObjects(RecordedValue):
     def __format__(self, spec: str) -> str:
         return format(self.plain, spec)
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         return self.plain.__reduce_ex__(protocol)
 
 

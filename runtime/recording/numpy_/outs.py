@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphir import Symbol
 from graphir.location import ASSIGN
 from graphir.runtime.recording.builder import is_truncation
 from graphir.runtime.recording.recorder import Recorder
-from graphir.runtime.recording.values import RecordedValue, plain, plains, trace_of
+from graphir.runtime.recording.values import RecordedValue, Result, plain, plains, trace_of
 
 
 def outs_of(out: Any, count: int) -> tuple[Any, ...]:
@@ -45,7 +46,7 @@ def returned(out: Any, real: Any) -> Any:
     return tuple(r if o is None else o for o, r in zip(outs, results, strict=True))
 
 
-def store(recorder: Recorder, name: str, out: Any, symbolic: Callable[[], Symbol]) -> None:
+def store(recorder: Recorder, name: str, out: NDArray[Any], symbolic: Callable[[], Symbol]) -> None:
     """Note that NumPy stored a result in an array, after an implicit cast to its dtype."""
 
     real = plain(out)
@@ -66,7 +67,7 @@ def store(recorder: Recorder, name: str, out: Any, symbolic: Callable[[], Symbol
 
 
 def stored(
-    recorder: Recorder, name: str, out: Any, real: Any, symbolic: Callable[[], Symbol]
+    recorder: Recorder, name: str, out: NDArray[Any], real: Result, symbolic: Callable[[], Symbol]
 ) -> Any:
     """Note that NumPy stored a result in an array, and return the result of the call."""
     store(recorder, name, out, symbolic)

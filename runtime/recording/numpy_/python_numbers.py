@@ -16,7 +16,7 @@ from functools import lru_cache, partial
 from math import isnan
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
 from types import CodeType, FrameType, FunctionType, MethodType
-from typing import Any, cast
+from typing import Any, SupportsIndex, cast
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -101,7 +101,7 @@ def int_of_symbol(symbol: Symbol, number: int) -> int:
     return _int_with(number, recorder.wrapped(np.int64(number), symbol))
 
 
-def numbers_of(array: Any) -> np.ndarray[Any, Any] | None:
+def numbers_of(array: RecordedValue | TracedScalar) -> np.ndarray[Any, Any] | None:
     """Return the elements of a recorded array as recorded numbers of Python, in an object array.
 
     Bools are read. The answer is None for other elements than real numbers, and for many.
@@ -126,7 +126,7 @@ def _element(vector: Symbol, at: int) -> Symbol:
     return Cut((at,), (at + 1,), (1,), ()).forward(cast("Any", active()), vector)
 
 
-def fits(number: Any) -> bool:
+def fits(number: float) -> bool:
     """Whether a Python number is a float, or an integer that int64 holds."""
     return isinstance(number, float) or -(2**63) <= number < 2**63
 
@@ -140,7 +140,7 @@ def function_of(name: str, value: Any, number: float) -> Any:
         return _with(number, getattr(np, name)(x.scalar))
 
 
-def rounded(name: str, value: Any, number: int, function: Any = None) -> Any:
+def rounded(name: str, value: Any, number: int, function: Callable[..., Any] | None = None) -> Any:
     """Return an integer that Python makes of a recorded number, by a function of NumPy on floats.
 
     Without function, it is the truncated float.
@@ -151,7 +151,7 @@ def rounded(name: str, value: Any, number: int, function: Any = None) -> Any:
     return traced_int(name, function(x), number, _frame_of_program())
 
 
-def is_watched(function: Any) -> bool:
+def is_watched(function: Callable[..., Any]) -> bool:
     """Whether a function runs code of the program that asks before it reads recorded numbers."""
     while isinstance(function, (partial, MethodType)):
         function = function.func if isinstance(function, partial) else function.__func__
@@ -263,7 +263,7 @@ class _Number(Texts):
     real = property(conjugate)
     __copy__ = __deepcopy__ = conjugate
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         return type(self.plain), (number_of("__reduce_ex__", self.scalar, self.plain),)
 
 
@@ -318,7 +318,7 @@ def _float_operator(name: str) -> Callable[..., Any]:
     return method
 
 
-def _is_beyond(number: Any) -> bool:
+def _is_beyond(number: float) -> bool:
     """Whether an integer is compared otherwise as a float."""
     return isinstance(number, int) and abs(plain(number)) >= EXACT
 
@@ -376,7 +376,7 @@ def _read_all(name: str, number: Any, *operands: Any) -> Any:
     return number
 
 
-def as_float(number: Any) -> Any:
+def as_float(number: RecordedNumber) -> Any:
     """Return a recorded integer as a recorded float; raises OverflowError as Python does."""
     real = float(number.plain)
     return float_of_symbol(number.scalar.symbol, real)
@@ -426,7 +426,7 @@ def _reading_method(base: type[Any], name: str) -> Any:
     if not callable(own):
         return property(lambda self: getattr(_read(name, self), name))
 
-    def method(self: Any, *args: Any) -> Any:
+    def method(self: RecordedFloat | RecordedInt, *args: Any) -> Any:
         return getattr(_read(name, self), name)(*map(partial(_read, name), args))
 
     method.__name__ = name

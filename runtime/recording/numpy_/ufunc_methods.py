@@ -7,8 +7,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from graphir import Op, Symbol, ops
+from graphir import DType, Op, Symbol, ops
 from graphir.numpy_api.dispatch import call_ufunc
 from graphir.numpy_api.reductions.masked import UNSET, reduced
 from graphir.numpy_api.signatures import bound
@@ -85,7 +86,7 @@ def _on_symbols(
     values: Sequence[Any],
     x: Symbol,
     *others: Symbol,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     **settings: Any,
 ) -> Symbol:
     """Return the result of a ufunc's method on symbols, by the table that traces use too.
@@ -115,13 +116,13 @@ def _reduced(
     recorder: Recorder,
     ufunc: np.ufunc,
     op: Op | None,
-    values: Any,
+    values: ArrayLike,
     x: Symbol,
-    axis: Any = 0,
-    keepdims: Any = False,
-    dtype: Any = None,
-    initial: Any = UNSET,
-    where: Any = True,
+    axis: int | tuple[int, ...] | None = 0,
+    keepdims: bool = False,
+    dtype: DType | None = None,
+    initial: complex = UNSET,
+    where: NDArray[Any] | bool = True,
 ) -> Symbol:
     axes = axis_of(axis, x.rank)
     initial = UNSET if initial is np._NoValue else plain(initial)  # pyright: ignore
@@ -148,26 +149,28 @@ def _reduced(
 
 
 def _sum_over(
-    recorder: Recorder, op: Op, dtype: Any, values: Any, x: Symbol, axes: tuple[int, ...]
+    recorder: Recorder, op: Op, dtype: Any, values: ArrayLike, x: Symbol, axes: tuple[int, ...]
 ) -> Symbol:
     addition = sum_order(values, axes, True) if op is ops.sum else None
     return reduced(recorder, op, x, axes, dtype=dtype, order=addition or SumOrder())
 
 
 def _of_reduce(
-    x: Any,
-    axis: Any = 0,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: Any = False,
-    initial: Any = UNSET,
-    where: Any = True,
+    x: Symbol,
+    axis: int | tuple[int, ...] | None = 0,
+    dtype: DTypeLike | None = None,
+    out: NDArray[Any] | None = None,
+    keepdims: bool = False,
+    initial: complex = UNSET,
+    where: NDArray[Any] | bool = True,
 ) -> None: ...
-def _of_accumulate(x: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> None: ...
+def _of_accumulate(
+    x: Symbol, axis: int = 0, dtype: DTypeLike | None = None, out: NDArray[Any] | None = None
+) -> None: ...
 def _of_reduceat(
-    x: Any, indices: Any, axis: Any = 0, dtype: Any = None, out: Any = None
+    x: Symbol, indices: ArrayLike, axis: int = 0, dtype: DTypeLike | None = None, out: Any = None
 ) -> None: ...
-def _of_outer(x: Any, y: Any, dtype: Any = None, out: Any = None) -> None: ...
+def _of_outer(x: Symbol, y: Symbol, dtype: DTypeLike | None = None, out: Any = None) -> None: ...
 
 
 _PARAMETERS: dict[str, Any] = {

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, cast
 from warnings import catch_warnings
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from graphir import DType, GraphirError, Symbol, ops
 from graphir.ir.literals import is_literal, native
@@ -26,6 +27,7 @@ from graphir.runtime.recording.numpy_.ufunc_ops import emit
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.values import (
     RecordedValue,
+    Result,
     UnrecordedError,
     plain,
     plains,
@@ -36,7 +38,7 @@ from graphir.semantics.numpy_loops import adds_in_memory_order, has_op_bits
 Kwargs: TypeAlias = Mapping[str, Any]
 
 
-def _plainly(ufunc: np.ufunc, method: str, inputs: Any, kwargs: Kwargs) -> Any:
+def _plainly(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Kwargs) -> Any:
     real = getattr(ufunc, method)(*map(plains, inputs), **plain_kwargs(kwargs))
     return returned(kwargs.get("out"), real)
 
@@ -96,7 +98,7 @@ class _Temporary(np.ndarray[Any, Any]):
         return _reference_counts(ufunc, method, inputs, kwargs)
 
 
-def _reference_counts(ufunc: np.ufunc, method: str, inputs: Any, kwargs: Any) -> list[int]:
+def _reference_counts(ufunc: np.ufunc, method: str, inputs: Any, kwargs: Kwargs) -> list[int]:
     return [getrefcount(value) for value in inputs]
 
 
@@ -133,7 +135,7 @@ def _emitted(
     ufunc: np.ufunc,
     args: tuple[Symbol, ...] | None,
     values: Sequence[Any],
-    real: Any,
+    real: Result,
     outs: Sequence[Any] = (),
 ) -> Symbol:
     """Return the symbol of a ufunc; note NumPy's results where its loop has other bits."""
@@ -247,12 +249,12 @@ def _copied(value: Any) -> Any:
 
 def _settings(
     *inputs: Any,
-    out: Any = None,
-    where: Any = True,
-    casting: Any = "same_kind",
-    order: Any = "K",
-    dtype: Any = None,
-    signature: Any = None,
+    out: tuple[NDArray[Any] | None, ...] | None = None,
+    where: ArrayLike = True,
+    casting: str = "same_kind",
+    order: str = "K",
+    dtype: DTypeLike | None = None,
+    signature: str | tuple[Any, ...] | None = None,
 ) -> None:
     """The parameters of ufuncs that a recording names; NumPy has checked `casting`."""
 
@@ -317,8 +319,8 @@ def _chosen(
     condition: Symbol | None,
     result: Symbol,
     before: Symbol | None,
-    into: Any,
-    mask: Any,
+    into: NDArray[Any] | None,
+    mask: NDArray[Any] | bool,
 ) -> Symbol:
     """Return the result where a mask is true, and the former values of `out` elsewhere.
 

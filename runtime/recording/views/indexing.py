@@ -6,11 +6,13 @@ import operator
 from collections.abc import Callable
 from functools import partial
 from math import prod
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from graphir import Symbol, ops
+from graphir.hints import Indices
 from graphir.ir.literals import is_literal
 from graphir.location import ASSIGN
 from graphir.numpy_api.views import steps
@@ -37,10 +39,12 @@ from graphir.runtime.recording.values import (
     view_trace,
 )
 
+Key: TypeAlias = "Indices | str | list[str]"
+"""What a program passes between brackets."""
 _BASIC = (int, slice, type(None), type(Ellipsis), np.integer)
 
 
-def is_basic(key: Any) -> bool:
+def is_basic(key: Key) -> bool:
     """Whether a key is basic indexing, of ints, slices, None and `...`: a view or an element."""
     keys = _keys(key)
     return all(
@@ -48,7 +52,7 @@ def is_basic(key: Any) -> bool:
     )
 
 
-def get(x: RecordedValue, key: Any) -> Any:
+def get(x: RecordedValue, key: Key) -> Any:
     """Return x[key], and record it."""
     recorder, real_key = active(), plains(key)
     if type(key) in _OF_PYTHON:
@@ -81,7 +85,7 @@ def get(x: RecordedValue, key: Any) -> Any:
 _OF_PYTHON = frozenset((tuple, list, RecordedInt))
 
 
-def _of_recorded(recorder: Recorder | None, key: Any) -> Any:
+def _of_recorded(recorder: Recorder | None, key: Key) -> Any:
     """Return a key of recorded arrays and scalars, in place of lists and integers of Python."""
     if recorder is None or not recorder.has_scalars:
         return key
@@ -103,7 +107,7 @@ def _part(recorder: Recorder, entry: Any) -> Any:
     return cast("Any", entry) if symbol is None else recorder.wrapped(real, symbol)
 
 
-def _get_structured(recorder: Recorder, x: RecordedValue, key: Any, real: Any) -> Any:
+def _get_structured(recorder: Recorder, x: RecordedValue, key: Key, real: Any) -> Any:
     """Return x[key] of a structured array: a field, a row, or a view or a copy of rows."""
     if isinstance(key, str):
         has_trace = real.dtype.names or recorder.has(real.dtype)
@@ -115,11 +119,11 @@ def _get_structured(recorder: Recorder, x: RecordedValue, key: Any, real: Any) -
     return view_of(x, cast("Any", real)) if is_view else recorder.row(x, plains(key))
 
 
-def _is_names(key: Any) -> bool:
+def _is_names(key: Key) -> bool:
     return isinstance(key, list) and all(isinstance(x, str) for x in cast("list[Any]", key))
 
 
-def element(trace: RecordingTrace, key: Any) -> RecordingTrace:
+def element(trace: RecordingTrace, key: Key) -> RecordingTrace:
     """Return the trace of the view that a basic key makes; an element is a 0-d view."""
     keys = _keys(key)
     shape = trace.plain.shape
@@ -131,7 +135,7 @@ def element(trace: RecordingTrace, key: Any) -> RecordingTrace:
     return RecordingTrace(trace.recorder, trace.plain[(*keys, Ellipsis)], None, trace, steps_found)
 
 
-def _picked(recorder: Recorder, x: RecordedValue, key: Any, real_key: Any) -> Symbol:
+def _picked(recorder: Recorder, x: RecordedValue, key: Key, real_key: Any) -> Symbol:
     """Return the symbol of x[key] for advanced indexing.
 
     One array of integers along one axis is a gather by the symbol of these indices, and integers
@@ -149,7 +153,7 @@ def _picked(recorder: Recorder, x: RecordedValue, key: Any, real_key: Any) -> Sy
     return recorder.emit(ops.gather, (flat, positions), axis=0)
 
 
-def _computed_positions(recorder: Recorder, x: RecordedValue, key: Any) -> Symbol | None:
+def _computed_positions(recorder: Recorder, x: RecordedValue, key: Key) -> Symbol | None:
     """Return the symbol of the row-major positions of the elements that a key selects.
 
     The answer is None for a key without integers that ops of the graph compute, or with a mask.
@@ -208,18 +212,18 @@ def _is_whole(entry: Any) -> bool:
     )
 
 
-def _indices(recorder: Recorder, key: Any, axis: int) -> Symbol:
+def _indices(recorder: Recorder, key: Key, axis: int) -> Symbol:
     """Return the symbol of the only array in a key, and note the values of the other parts."""
     indices = _keys(key)[axis]
     recorder.setting("an index", [part for part in _keys(key) if part is not indices])
     return recorder.symbol(indices)
 
 
-def _keys(key: Any) -> tuple[Any, ...]:
+def _keys(key: Key) -> tuple[Any, ...]:
     return cast("tuple[Any, ...]", key) if type(key) is tuple else (key,)
 
 
-def _one_axis(key: Any) -> int | None:
+def _one_axis(key: Key) -> int | None:
     """Return the axis of the only array in a key of whole slices and one integer array; or None."""
     keys = _keys(key)
     arrays = [
@@ -235,7 +239,7 @@ def _dtype(array: Any) -> np.dtype[Any]:
     return array.dtype
 
 
-def placed(recorder: Recorder, x: RecordedValue, key: Any) -> Any:
+def placed(recorder: Recorder, x: RecordedValue, key: Key) -> Any:
     """Return `places` of a key that may be recorded, and note that the key's values were read."""
     recorder.setting("an index", key)
     return places(x.plain, plains(key))
@@ -247,7 +251,7 @@ def places(array: Array, key: Any) -> Any:
 
 
 def put(
-    x: RecordedValue, key: Any, value: Any, write: Callable[..., None] = operator.setitem
+    x: RecordedValue, key: Key, value: Any, write: Callable[..., None] = operator.setitem
 ) -> None:
     """Assign x[key] = value, and record it; `write(array, key, value)` is NumPy's assignment."""
     recorder, real_key = active(), plains(key)
@@ -309,7 +313,7 @@ def _unknown() -> Symbol:
 
 
 def _scattered(
-    recorder: Recorder, x: RecordedValue, before: Symbol, key: Any, value: Any, value_symbol: Any
+    recorder: Recorder, x: RecordedValue, before: Symbol, key: Key, value: Any, value_symbol: Any
 ) -> Symbol:
     """Return the symbol of the whole array x after an assignment by a mask or by indices."""
     if _is_mask(key, x) and np.ndim(plain(value)) == 0:
@@ -325,7 +329,7 @@ def _scattered(
     return recorder.emit(ops.index_update, (before, new, indices), axis=axis)
 
 
-def _is_mask(key: Any, x: RecordedValue) -> bool:
+def _is_mask(key: Key, x: RecordedValue) -> bool:
     return (
         isinstance(key, np.ndarray)
         and _dtype(key) == np.bool_
@@ -371,7 +375,7 @@ def adds_exactly(x: RecordedValue, ufunc: np.ufunc, value: Any) -> bool:
 _RANKS = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 
 
-def add_at(recorder: Recorder, ufunc: np.ufunc, x: RecordedValue, key: Any, value: Any) -> None:
+def add_at(recorder: Recorder, ufunc: np.ufunc, x: RecordedValue, key: Key, value: Any) -> None:
     """Call `ufunc.at` of add or subtract, whose repeated places accumulate, and record it."""
     trace = trace_of(x, recorder)
     before = trace.read()
@@ -474,7 +478,7 @@ class FlatIterator:
         """The indices of the next element."""
         return self.plain.coords
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Any:
         return np.array(self._array.plain.reshape(-1), dtype)
 
     def copy(self) -> Any:

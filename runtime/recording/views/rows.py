@@ -41,7 +41,7 @@ class RecordedRow(np.void, TracedScalar):
     def __setitem__(self, key: Any, value: Any) -> None:
         self.array[self._name(key)] = value
 
-    def _name(self, key: Any) -> Any:
+    def _name(self, key: int | str) -> Any:
         return cast("Any", key if isinstance(key, (str, list)) else self.names[key])
 
     def __iter__(self) -> Iterator[Any]:
@@ -70,7 +70,7 @@ def _as_numbers(field: Any) -> Any:
     return field.copy() if isinstance(cast("object", field), np.ndarray) else field
 
 
-def row(array: RecordedValue, key: Any) -> RecordedRow:
+def row(array: RecordedValue, key: int | tuple[int, ...]) -> RecordedRow:
     """Return an element of a structured array, in the form that the program gets."""
     keys = cast("tuple[Any, ...]", key if type(key) is tuple else (key,))
     place = array.plain[(*keys, ...)]

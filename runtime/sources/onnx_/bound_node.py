@@ -13,6 +13,7 @@ from math import inf
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphir import DType, ExecutionError, GraphError
 from graphir.ops.attributes import is_frozen
@@ -72,7 +73,7 @@ class BoundNode(LibraryCall):
             for names in ({*types} - {*constants}, {*types})
         ]
 
-    def __call__(self, *arrays: Any) -> tuple[Any, ...]:
+    def __call__(self, *arrays: NDArray[Any]) -> tuple[Any, ...]:
         """Return the results of the node."""
         inside = True
         for place, name in self._places:
@@ -91,7 +92,7 @@ class BoundNode(LibraryCall):
                 problems.append(f"{type(error).__name__}: {error}".partition("\n")[0][:300])
         raise ExecutionError(f"onnx.{self._node.op_type}: {'; '.join(problems)}")
 
-    def _is_own(self, array: Any, name: str) -> bool:
+    def _is_own(self, array: NDArray[Any], name: str) -> bool:
         """Whether an operand has the bytes of the constant that it was; passes merge equal ones."""
         own = self._constants[name]
         if array is own or array is self._equal.get(name):
@@ -326,7 +327,7 @@ _COMPARED = 1 << 12
 """The most bytes of an operand that each call compares with a constant."""
 
 
-def _as_unsigned(array: Any) -> Any:
+def _as_unsigned(array: NDArray[Any]) -> Any:
     """Return signed bytes as unsigned ones, which are 128 larger."""
     return np.ascontiguousarray(array).view(np.uint8).reshape(array.shape) ^ np.uint8(128)
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from graphir import DType, ExecutionError, Graph, GraphError, Location, Symbol, TensorType, ops
 from graphir.ops.control import Callee
@@ -176,7 +176,7 @@ def _text_step(
     return importer.control(ops.control.call, (operand,), attrs)[0]
 
 
-def text_of_points(points: Any) -> tuple[Any, ...]:
+def text_of_points(points: NDArray[Any]) -> tuple[Any, ...]:
     """Return the text of the numbers of its characters, which are the last axis."""
     size = points.shape[-1]
     if not points.size:
@@ -186,6 +186,6 @@ def text_of_points(points: Any) -> tuple[Any, ...]:
     return (np.ascontiguousarray(points).view(f"U{size}")[..., 0].astype(object),)
 
 
-def points_of_text(text: Any) -> tuple[Any, ...]:
+def points_of_text(text: NDArray[Any]) -> tuple[Any, ...]:
     """Return the numbers of the characters of text, on a last axis."""
     return (np.asarray(text, "U")[..., None].view(np.uint32),)

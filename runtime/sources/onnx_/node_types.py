@@ -361,7 +361,7 @@ _WINDOWS = {
 """The ops on windows, and the places of their weights; 0 for a pool."""
 
 
-def _floor(size: Any, step: int) -> Any:
+def _floor(size: Size, step: int) -> Any:
     return size if step == 1 else size // step
 
 

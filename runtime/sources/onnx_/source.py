@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from graphir import DType, Graph, GraphError, Location, Op, Symbol, TensorType, ops
 from graphir.decorators import uncollected
@@ -169,7 +170,7 @@ class OnnxImporter:
             self.values.maps[min(place, len(self.values.maps) - 1)][name] = constant
         return self.values[name]
 
-    def constant(self, value: Any, dtype: DType) -> Symbol:
+    def constant(self, value: ArrayLike, dtype: DType) -> Symbol:
         """Return a 0-d constant."""
         return self.graph.constant_of((dtype, np.asarray(value, dtype.storage)))
 

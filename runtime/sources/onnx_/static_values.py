@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from graphir import DType, Graph, GraphError, GraphirError, Op, Symbol, TensorType, ops
 from graphir.ops.dims import Dim
@@ -86,7 +86,7 @@ def _is_small(symbol: Symbol) -> bool:
     return isinstance(size, int) and size <= MOST
 
 
-def _tidy(value: Any) -> Array:
+def _tidy(value: ArrayLike) -> Array:
     """Return an array of integers where no element is symbolic."""
     array = np.asarray(value)
     if array.dtype == object and not any(isinstance(x, Dim) for x in array.ravel()):
@@ -100,7 +100,7 @@ def _cast(x: Array, to: DType) -> Array:
     return x
 
 
-def _are_equal(x: Any, y: Any) -> bool:
+def _are_equal(x: Array, y: Array) -> bool:
     """Whether two sizes are equal; a dim is no negative number."""
     distance = x - y
     if isinstance(distance, Dim) and not any(isinstance(z, int) and z < 0 for z in (x, y)):
@@ -112,7 +112,7 @@ def _equal(x: Array, y: Array) -> Array:
     return np.asarray(np.frompyfunc(_are_equal, 2, 1)(x, y), bool)
 
 
-def _slice(x: Array, start: Any, stop: Any, step: Any) -> Array:
+def _slice(x: Array, start: Array, stop: Array, step: Array) -> Array:
     return x[tuple(slice(*each) for each in zip(start, stop, step, strict=True))]
 
 
@@ -128,11 +128,11 @@ def _stack(*arrays: Array, axis: int) -> Array:
     return np.stack(arrays, axis=axis)
 
 
-def _prod(x: Array, axis: Any, keepdims: bool, dtype: Any = None) -> Any:
+def _prod(x: Array, axis: Any, keepdims: bool, dtype: DTypeLike | None = None) -> Any:
     return np.prod(x, axis=axis, keepdims=keepdims)
 
 
-def _sum(x: Array, axis: Any, keepdims: bool, dtype: Any = None) -> Any:
+def _sum(x: Array, axis: Any, keepdims: bool, dtype: DTypeLike | None = None) -> Any:
     return np.sum(x, axis=axis, keepdims=keepdims)
 
 

@@ -125,7 +125,7 @@ def _dequantized(factors: Iterable[Any], scales: Sequence[Any]) -> list[Any]:
     return [(factor - zero) * scale for factor, scale, zero in pairs]
 
 
-def _in_bytes(x: Any) -> Any:
+def _in_bytes(x: NDArray[Any]) -> Any:
     """Return what DynamicQuantizeLinear and DequantizeLinear make of an array."""
     low, high = x.min(initial=0.0), x.max(initial=0.0)
     scale = (high - low) / 255 or 1.0

@@ -340,7 +340,7 @@ def _copy(e: AtenCall, x: Symbol, y: Operand, *_: Attribute) -> Emitted:
 # -- reductions and rows
 
 
-def axes_of(x: Symbol, dim: Any) -> tuple[int, ...]:
+def axes_of(x: Symbol, dim: int | Sequence[int] | None) -> tuple[int, ...]:
     """Return the axes of a reduction; all for None and ()."""
     dims = [dim] if isinstance(dim, int) else [*(dim or ())]
     return tuple(axis % max(x.rank, 1) for axis in dims) or tuple(range(x.rank))
@@ -558,7 +558,7 @@ def _expand(e: AtenCall, x: Symbol, *_: Attribute) -> Emitted:
     return e.spread(x, e.type.shape)
 
 
-def _limits(size: int, start: Any, stop: Any, step: int = 1) -> tuple[int, int, int]:
+def _limits(size: int, start: int | None, stop: int | None, step: int = 1) -> tuple[int, int, int]:
     return slice(start, stop, step).indices(size)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphir.runtime.audit.library_calls import LibraryCall
 from graphir.runtime.sources.torch_.tensors import AtenOp, Torch, array_of, tensor_of
@@ -36,7 +37,7 @@ class BoundOp(LibraryCall):
         self._dtypes = [x.dtype for x in tensors]
         self._leaves = [_TENSOR if isinstance(x, torch.Tensor) else x for x in leaves]
 
-    def __call__(self, *arrays: Any) -> tuple[Any, ...]:
+    def __call__(self, *arrays: NDArray[Any]) -> tuple[Any, ...]:
         """Return the results as NumPy arrays."""
         with self._torch.no_grad():
             results = self._run([tensor_of(self._torch, array) for array in arrays], self._leaves)

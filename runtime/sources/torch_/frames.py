@@ -6,7 +6,7 @@ import ast
 import linecache
 import re
 import sys
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from importlib.util import find_spec
@@ -161,7 +161,7 @@ class TorchSites:
 
     @contextmanager
     def calling(
-        self, function: Function, args: Any, keywords: Mapping[str, Any]
+        self, function: Function, args: Sequence[Any], keywords: Mapping[str, Any]
     ) -> Generator[None]:
         """Record that the user calls a function of PyTorch."""
         name: str = getattr(function, "__name__", str(function)).partition(".")[0]
@@ -173,7 +173,7 @@ class TorchSites:
         finally:
             self._functions.pop()
 
-    def lstm(self, function: Function, args: Any) -> Any:
+    def lstm(self, function: Function, args: Sequence[Any]) -> Any:
         """Run the ops of an LSTM, which rows cover, and not the kernel of oneDNN.
 
         As the kernel under autocast, they run in the dtype of autocast.
@@ -207,7 +207,7 @@ class TorchSites:
             before.remove()
             after.remove()
 
-    def _enter(self, module: Module, args: Any) -> None:
+    def _enter(self, module: Module, args: Sequence[Any]) -> None:
         if not self._layers:
             self.add_modules(module)
             self._entered(module)
@@ -215,7 +215,7 @@ class TorchSites:
         name = self._names.get(id(module))
         self._layers.append(f"{outer}/{type(module).__name__}" if name is None else name)
 
-    def _leave(self, module: Module, args: Any, result: Tensor) -> None:
+    def _leave(self, module: Module, args: Sequence[Any], result: Tensor) -> None:
         self._layers.pop()
 
 

@@ -166,7 +166,7 @@ class TorchRecorder:
                         symbol = self._parameter_input(tensor, name, prefix)
                         self.tensors.add_outer(tensor, symbol, prefix + name)
 
-    def separate_inputs(self, args: Any, keywords: Any) -> tuple[Any, Any]:
+    def separate_inputs(self, args: Sequence[Any], keywords: Any) -> tuple[Any, Any]:
         """Return arguments of which no two share memory, but with parameters of modules."""
         leaves = [leaf for _, leaf in paths(self.torch, (args, keywords))]
         modules = [leaf for leaf in leaves if isinstance(leaf, self.torch.nn.Module)]
@@ -449,7 +449,7 @@ class TorchRecorder:
             elif not target.untyped_storage().resizable() and _depends_on_inputs(value):
                 self._note("NumPy shares the memory that is written; what it reads is constant")
 
-    def _operands(self, args: Any, kwargs: Any, is_view: bool = False) -> tuple[Any, Any]:
+    def _operands(self, args: Sequence[Any], kwargs: Any, is_view: bool = False) -> tuple[Any, Any]:
         """Return the arguments of an op with symbols for tensors."""
         read = self.tensors.__getitem__ if is_view else self._read
         return _map(self.torch, read, (tuple(args), dict(kwargs)))

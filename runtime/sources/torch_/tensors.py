@@ -12,6 +12,7 @@ from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphir import DType, Graph, GraphError, Symbol, TensorType, ops
 from graphir.promotion.torch import TORCH_LATTICE
@@ -227,7 +228,7 @@ class _Storage:
                 self.base_symbol = graph.apply(ops.index_update, args, {"axis": None})
         self.views = {self._base: self.base_symbol, _geometry(tensor): symbol}
 
-    def _is_whole(self, places: Any) -> bool:
+    def _is_whole(self, places: NDArray[Any]) -> bool:
         size = prod(self._shape)
         return places.size == size and bool((places.ravel() == np.arange(size)).all())
 
@@ -250,12 +251,12 @@ class _Storage:
         )
 
 
-def _grid(size: int, shape: Any, strides: Any, offset: int) -> Any:
+def _grid(size: int, shape: Sequence[int], strides: Sequence[int], offset: int) -> Any:
     places = np.arange(size)[offset:]
     return np.lib.stride_tricks.as_strided(places, shape, [8 * s for s in strides]).copy()
 
 
-def _constant(graph: Graph, places: Any) -> Symbol:
+def _constant(graph: Graph, places: NDArray[Any]) -> Symbol:
     return graph.constant_of((DType.int64, np.array(places, np.int64, order="C")))
 
 

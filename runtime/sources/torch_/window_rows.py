@@ -63,7 +63,7 @@ class _Windows:
         return e(ops.gather, flat, e.places(places), axis=flat.rank - 1)
 
 
-def _per_axis(values: Any, rank: int) -> tuple[int, ...]:
+def _per_axis(values: int | Sequence[int], rank: int) -> tuple[int, ...]:
     steps = [values] if isinstance(values, int) else [*values]
     return tuple(steps * rank if len(steps) == 1 else steps)
 

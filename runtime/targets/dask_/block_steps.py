@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from graphir import DType, Symbol
 from graphir.conversions import convert
@@ -42,7 +43,7 @@ def solid(x: Any) -> Any:
     return x if chunks == x.chunks and x.size else rechunked(x, chunks)
 
 
-def as_dask(array: Any) -> Any:
+def as_dask(array: NDArray[Any]) -> Any:
     """Return a NumPy array as a Dask array."""
     return dask_array().from_array(array, cut(array.shape, array.dtype))
 
@@ -106,7 +107,7 @@ def _flip(x: Any, axis: Sizes) -> Any:
     return x[tuple(slice(None, None, -1 if i in axis else None) for i in range(x.ndim))]
 
 
-def _pad(x: Any, padding: tuple[tuple[int, int], ...], value: Any) -> Any:
+def _pad(x: Any, padding: tuple[tuple[int, int], ...], value: ArrayLike) -> Any:
     for axis, sides in enumerate(padding):
         shapes = [(*x.shape[:axis], size, *x.shape[axis + 1 :]) for size in sides]
         before, after = (_full(value, shape) for shape in shapes)
@@ -114,7 +115,7 @@ def _pad(x: Any, padding: tuple[tuple[int, int], ...], value: Any) -> Any:
     return x
 
 
-def _full(value: Any, shape: Sizes) -> Any:
+def _full(value: ArrayLike, shape: Sizes) -> Any:
     return _broadcast_to(as_dask(np.asarray(value)), shape)
 
 
@@ -146,7 +147,7 @@ def _stack(*arrays: Any, axis: int) -> Any:
 # -- creation, block by block
 
 
-def _range(dtype: DType, start: Any, step: Any, size: int) -> Any:
+def _range(dtype: DType, start: int, step: int, size: int) -> Any:
     make = partial(movement.part_of_range, dtype, start, step)
     for end in {0, size - 1} if size else ():
         make(end, 1)  # raises an error now that otherwise a block would raise
@@ -166,7 +167,7 @@ def _diagonal(dtype: DType, offset: int, down: tuple[int, int], across: tuple[in
     return movement.eye(dtype, rows, columns, offset + down[0] - across[0])
 
 
-def _make_blocks(shape: Sizes, dtype: Any, make: Callable[..., Any]) -> Any:
+def _make_blocks(shape: Sizes, dtype: DTypeLike, make: Callable[..., Any]) -> Any:
     """Return an array whose blocks are `make(*spans)`, with start and end on each axis as spans."""
     return dask_array().map_blocks(
         partial(_block_at, make),
@@ -181,7 +182,7 @@ def _block_at(make: Callable[..., Any], block_info: Any = None) -> Any:
         return make(*block_info[None]["array-location"])
 
 
-def cut(shape: Sizes, dtype: Any, chunks: Sequence[Any] = ()) -> Any:
+def cut(shape: Sizes, dtype: DTypeLike, chunks: Sequence[Any] = ()) -> Any:
     """Return Dask's default chunks; an empty array, for which Dask finds none, is one chunk.
 
     `chunks` has given chunks for some axes and "auto" for the others.

@@ -14,6 +14,7 @@ from operator import attrgetter
 from typing import Any
 
 from graphir import DType, ExecutionError, Graph, Symbol, ops
+from graphir.hints import ArrayOrNumber
 from graphir.passes import decompose
 from graphir.passes.pipeline import lower_to_ops
 from graphir.runtime.binding import check_input, match_inputs, require_type, sizes_of
@@ -72,8 +73,8 @@ def _run(
     steps: Sequence[BlockStep],
     unsendable: Sequence[Symbol],
     /,
-    *inputs: Any,
-    **keywords: Any,
+    *inputs: ArrayOrNumber,
+    **keywords: ArrayOrNumber,
 ) -> Any:
     _check_sent(unsendable)
     triples = zip(

@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphir import Symbol
 from graphir.runtime.targets.dask_.regions import Arrays, BlockPiece, dask_array, meta, quiet
@@ -57,12 +58,12 @@ def contracted(piece: BlockPiece, symbol: Symbol, values: Arrays) -> Any:
 # -- functions of tasks
 
 
-def _lifted(task: Function, axes: int, *blocks: Any) -> Any:
+def _lifted(task: Function, axes: int, *blocks: NDArray[Any]) -> Any:
     return np.expand_dims(task(*blocks), tuple(range(axes)))
 
 
 def _folding(
-    function: Function, x: Any, axis: Axes, keepdims: bool, computing_meta: bool = False
+    function: Function, x: NDArray[Any], axis: Axes, keepdims: bool, computing_meta: bool = False
 ) -> Any:
     """Run a step of a tree; for Dask's probe of the `meta`, return x, as `tree` passes a meta."""
     if computing_meta:
@@ -71,12 +72,12 @@ def _folding(
         return function(x, axis=axis, keepdims=keepdims)
 
 
-def _mean(sums: Any, axis: Axes, keepdims: bool, count: int) -> Any:
+def _mean(sums: NDArray[Any], axis: Axes, keepdims: bool, count: int) -> Any:
     total = KERNELS["sum"](sums, axis=axis, keepdims=keepdims)
     return np.true_divide(total, np.intp(count), out=total, casting="unsafe")
 
 
-def _moments(x: Any, axis: Axes, keepdims: bool) -> Any:
+def _moments(x: NDArray[Any], axis: Axes, keepdims: bool) -> Any:
     """Return the moments of each row: the count, the mean, and the sum of |x - mean|**2."""
     mean = KERNELS["mean"](x, axis=axis, keepdims=True)
     squares = _squared(x - mean)
@@ -92,7 +93,7 @@ def _squared(x: Any) -> Any:
     return x.real * x.real + x.imag * x.imag if x.dtype.kind == "c" else x * x
 
 
-def _merge_moments(parts: Any, axis: Axes, keepdims: bool) -> Any:
+def _merge_moments(parts: NDArray[Any], axis: Axes, keepdims: bool) -> Any:
     """Return the combined moments of all parts along axes (Chan, Golub and LeVeque, 1979)."""
     shape = tuple(1 if i in axis else size for i, size in enumerate(parts.shape))
     moments: Any = np.empty(shape, parts.dtype)
@@ -104,7 +105,7 @@ def _merge_moments(parts: Any, axis: Axes, keepdims: bool) -> Any:
     return moments
 
 
-def _spread(parts: Any, axis: Axes, keepdims: bool, correction: int, root: bool) -> Any:
+def _spread(parts: NDArray[Any], axis: Axes, keepdims: bool, correction: int, root: bool) -> Any:
     moments = _merge_moments(parts, axis, keepdims)
     count = np.maximum(moments["count"] - correction, 0)
     variance = (moments["squares"] / count).astype(moments["squares"].dtype)

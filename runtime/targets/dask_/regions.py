@@ -12,6 +12,7 @@ from operator import attrgetter, itemgetter
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from graphir import Graph, Symbol, TensorType, ops
 from graphir.ops.dims import Dim, evaluate
@@ -39,7 +40,7 @@ def rechunked(x: Any, chunks: Any) -> Any:
     return x.rechunk(chunks) if x.size else without_elements(x.shape, x.dtype, [x])
 
 
-def without_elements(shape: Sequence[int], dtype: Any, after: Sequence[Any]) -> Any:
+def without_elements(shape: Sequence[int], dtype: DTypeLike, after: Sequence[Any]) -> Any:
     """Return an array without elements, in one block, computed once the arrays `after` are."""
     operands: list[Any] = []
     for place, array in enumerate(after):
@@ -56,11 +57,11 @@ def without_elements(shape: Sequence[int], dtype: Any, after: Sequence[Any]) -> 
     )
 
 
-def _no_elements(shape: Sequence[int], dtype: Any, *after: Any) -> Any:
+def _no_elements(shape: Sequence[int], dtype: DTypeLike, *after: Any) -> Any:
     return np.empty(shape, dtype)
 
 
-def meta(dtype: Any, rank: int) -> Any:
+def meta(dtype: DTypeLike, rank: int) -> Any:
     """Return an empty array that tells Dask a dtype and a rank."""
     return np.empty((0,) * rank, dtype)
 
@@ -142,7 +143,7 @@ class BlockPiece:
         every = self.blocks(self.task, values, np.dtype(object))
         return [self._result_at(every, place) for place in range(len(self.results))]
 
-    def blocks(self, task: Any, values: Arrays, dtype: Any, sum_labels: Labels = ()) -> Any:
+    def blocks(self, task: Any, values: Arrays, dtype: DTypeLike, sum_labels: Labels = ()) -> Any:
         """Return the array of a task's results on each block of the operands.
 
         The axes of `sum_labels`, whose blocks stay apart, come first in the result.

@@ -16,6 +16,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from graphir import DType, Graph, Symbol
 from graphir.conversions import Step
+from graphir.dtypes import DTypeLike
 from graphir.ops.dims import evaluate
 from graphir.runtime.optional import optional
 from graphir.runtime.targets.emission import EngineConversions, op_names
@@ -34,7 +35,9 @@ class JaxValue(NDArrayOperatorsMixin):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **_: Any) -> JaxValue:
         return JaxValue(getattr(jnp_(), ufunc.__name__)(*map(self._lifted, inputs)))
 
-    def __array_function__(self, function: Any, _: Any, args: Any, settings: Any) -> JaxValue:
+    def __array_function__(
+        self, function: Callable[..., Any], _: Any, args: Sequence[Any], settings: Mapping[str, Any]
+    ) -> JaxValue:
         """Return np.where by jax.numpy, the only function that casts use."""
         condition, *choose = args
         like = next(x for x in choose if isinstance(x, JaxValue))
@@ -43,11 +46,11 @@ class JaxValue(NDArrayOperatorsMixin):
     def _lifted(self, x: JaxArray) -> Any:
         return x.array if isinstance(x, JaxValue) else np.asarray(x).astype(self.dtype)
 
-    def view(self, dtype: Any) -> JaxValue:
+    def view(self, dtype: DTypeLike) -> JaxValue:
         """Return the same bits read as another dtype of the same width."""
         return JaxValue(lax_().bitcast_convert_type(self.array, np.dtype(dtype)))
 
-    def astype(self, dtype: Any) -> JaxValue:
+    def astype(self, dtype: DTypeLike) -> JaxValue:
         """Return the array in another dtype by XLA's conversion."""
         return JaxValue(self.array.astype(np.dtype(dtype)))
 
@@ -129,15 +132,17 @@ def _integer_pow(x: JaxArray, y: JaxArray) -> Any:
     return power
 
 
-def _pad(x: JaxArray, padding: Any, value: JaxArray) -> Any:
+def _pad(x: JaxArray, padding: Sequence[tuple[int, int]], value: JaxArray) -> Any:
     return jnp_().pad(x, padding, constant_values=jnp_().asarray(value))
 
 
-def _slice(x: JaxArray, start: Any, stop: Any, step: Any) -> Any:
+def _slice(x: JaxArray, start: Sequence[int], stop: Sequence[int], step: Sequence[int]) -> Any:
     return x[(*map(slice, start, stop, step), ...)]
 
 
-def _slice_update(x: JaxArray, updates: JaxArray, start: Any, stop: Any, step: Any) -> Any:
+def _slice_update(
+    x: JaxArray, updates: JaxArray, start: Sequence[int], stop: Sequence[int], step: Sequence[int]
+) -> Any:
     return x.at[(*map(slice, start, stop, step), ...)].set(updates)
 
 

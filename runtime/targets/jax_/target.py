@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from graphir import DType, ExecutionError, Graph, Symbol, ops
+from graphir.hints import ArrayOrNumber
 from graphir.passes import decompose
 from graphir.passes.pipeline import lower_to_ops
 from graphir.runtime.binding import match_inputs, numpy_name, sizes_of
@@ -61,7 +62,7 @@ def function_of(graph: Graph) -> Callable[..., Any]:
         if symbol.op not in (ops.input, ops.cast, ops.control.part):
             emitter("JAX", table(), symbol)
 
-    def run(*inputs: Any, **keywords: Any) -> Any:
+    def run(*inputs: ArrayOrNumber, **keywords: ArrayOrNumber) -> Any:
         values = match_inputs(graph, inputs, keywords)
         _check_x64(module, arrays)
         with module.numpy_dtype_promotion("strict"):
@@ -91,7 +92,7 @@ def _check_x64(module: Any, symbols: Sequence[Symbol]) -> None:
             )
 
 
-def _entered(symbol: Symbol, name: str, value: Any) -> Any:
+def _entered(symbol: Symbol, name: str, value: ArrayOrNumber) -> Any:
     """Return an input as a JAX array, after checks of its dtype and rank."""
     array = jnp_().asarray(value)
     what = f"input {name!r} is {symbol.type}"

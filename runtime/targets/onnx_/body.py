@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from graphir import DType, Graph, Symbol, TensorType
 from graphir.ops.attribute_record import array_content
@@ -196,7 +196,7 @@ class OnnxBody:
         self.initializers.append(tensor)
         return OnnxValue(self, new, dtype)
 
-    def number(self, value: Any, dtype: DType) -> OnnxValue:
+    def number(self, value: ArrayLike, dtype: DType) -> OnnxValue:
         """Return a 0-d constant; equal bits share a constant."""
         array = np.asarray(value).astype(dtype.storage)
         key = array_content(array)

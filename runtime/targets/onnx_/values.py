@@ -10,7 +10,7 @@ Functions without an op in ONNX are written in terms of its ops, with the meanin
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -18,6 +18,8 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from graphir import DType
 from graphir.conversions import Step, plain
+from graphir.dtypes import DTypeLike
+from graphir.hints import Number
 from graphir.runtime.targets.emission import EngineConversions
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ _BITS = {DType.float32: DType.int32, DType.float64: DType.int64}
 """The signed integers of the width of floats."""
 
 
-def _pattern(number: Any, dtype: DType) -> int:
+def _pattern(number: Number, dtype: DType) -> int:
     return int(np.asarray(number, dtype.storage).view(_BITS[dtype].storage))
 
 
@@ -40,28 +42,28 @@ class OnnxValue(NDArrayOperatorsMixin):
     def __init__(self, body: OnnxBody, name: str, dtype: DType) -> None:
         self.body, self.name, self.dtype = body, name, dtype
 
-    def op(self, kind: str, *others: Any, **attrs: Any) -> OnnxValue:
+    def op(self, kind: str, *others: OnnxValue | Number, **attrs: Any) -> OnnxValue:
         """A node on this and others, whose result has this dtype."""
         args = [self, *map(self._lifted, others)]
         return self.body.op(kind, args, self.dtype, **attrs)
 
-    def predicate(self, kind: str, *others: Any, **attrs: Any) -> OnnxValue:
+    def predicate(self, kind: str, *others: OnnxValue | Number, **attrs: Any) -> OnnxValue:
         """A node on this and others, whose result is bool."""
         args = [self, *map(self._lifted, others)]
         return self.body.op(kind, args, DType.bool, **attrs)
 
-    def _lifted(self, other: Any) -> OnnxValue:
+    def _lifted(self, other: OnnxValue | Number) -> OnnxValue:
         return other if isinstance(other, OnnxValue) else self.body.number(other, self.dtype)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **_: Any) -> OnnxValue:
         """Add the nodes of an operator, or of a function of NumPy that conversions call."""
         return _UFUNCS[ufunc.__name__](*map(self._lifted, inputs))
 
-    def equal(self, other: Any) -> OnnxValue:
+    def equal(self, other: OnnxValue | Number) -> OnnxValue:
         """Where the two are equal."""
         return self.predicate("Equal", other)
 
-    def where(self, x: Any, y: Any) -> OnnxValue:
+    def where(self, x: OnnxValue | Number, y: OnnxValue | Number) -> OnnxValue:
         """Return x where this value is true, else y; at least one of them is a value.
 
         Floats are selected by their bits, because onnxruntime's Where turns -0.0 into 0.0.
@@ -78,16 +80,18 @@ class OnnxValue(NDArrayOperatorsMixin):
         result = self.body.op("Where", args, bits_dtype)
         return result.bits(dtype) if dtype in _BITS else result
 
-    def __array_function__(self, function: Any, _: Any, args: Any, settings: Any) -> OnnxValue:
+    def __array_function__(
+        self, function: Callable[..., Any], _: Any, args: Sequence[Any], settings: Mapping[str, Any]
+    ) -> OnnxValue:
         """np.where."""
         condition, x, y = args
         return condition.where(x, y)
 
-    def astype(self, dtype: Any) -> OnnxValue:
+    def astype(self, dtype: DTypeLike) -> OnnxValue:
         """The format's own conversion."""
         return self.cast(DType.from_numpy(DType(dtype).storage))
 
-    def view(self, dtype: Any) -> OnnxValue:
+    def view(self, dtype: DTypeLike) -> OnnxValue:
         """The same bits as another dtype of that width."""
         return self.bits(DType(dtype))
 
@@ -168,7 +172,7 @@ _UFUNCS: Mapping[str, Function] = {
 """The functions of NumPy by name, which operators call too."""
 
 
-def greater(x: OnnxValue, y: Any) -> OnnxValue:
+def greater(x: OnnxValue, y: OnnxValue | Number) -> OnnxValue:
     """Return the elementwise maximum.
 
     Integers use a comparison, because Max of int64 in onnxruntime is wrong.
@@ -176,7 +180,7 @@ def greater(x: OnnxValue, y: Any) -> OnnxValue:
     return x.op("Max", y) if x.dtype.is_float else (x > y).where(x, y)
 
 
-def lesser(x: OnnxValue, y: Any) -> OnnxValue:
+def lesser(x: OnnxValue, y: OnnxValue | Number) -> OnnxValue:
     """Return the elementwise minimum; integers use a comparison, as in `maximum`."""
     return x.op("Min", y) if x.dtype.is_float else (x < y).where(x, y)
 
@@ -184,7 +188,7 @@ def lesser(x: OnnxValue, y: Any) -> OnnxValue:
 def or_of_bools(kind: str, function: Function) -> Function:
     """Return the function that adds an op; bools get the logical op instead."""
 
-    def apply(x: OnnxValue, y: Any) -> OnnxValue:
+    def apply(x: OnnxValue, y: OnnxValue | Number) -> OnnxValue:
         return x.op(kind, y) if x.dtype is DType.bool else function(x, y)
 
     return apply

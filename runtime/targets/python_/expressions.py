@@ -33,7 +33,7 @@ _MAX_WRITTEN = 64
 """The most elements of a constant that is written number by number; larger ones are bytes."""
 
 
-def number(value: Any) -> str:
+def number(value: complex) -> str:
     """Return a Python number as an expression."""
     if isinstance(value, complex):
         return f"complex({number(value.real)}, {number(value.imag)})"
@@ -42,7 +42,7 @@ def number(value: Any) -> str:
     return repr(value)
 
 
-def literal(value: Any) -> str:
+def literal(value: complex | str) -> str:
     """Return a number or a string as an expression."""
     return word(value) if isinstance(value, str) else number(value)
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
+from graphir.dtypes import DTypeLike
 
 
 class RefusalError(Exception):
@@ -33,7 +36,7 @@ def cast_first(dtype: str) -> str:
     return f"cast first, for example .astype(np.{dtype})"
 
 
-def checked_input(name: str, x: Any, dtype: Any, shape: tuple[int, ...]) -> Any:
+def checked_input(name: str, x: Any, dtype: DTypeLike, shape: tuple[int, ...]) -> Any:
     """An input, C-contiguous; TypeError or ValueError unless it has this dtype and shape."""
     if not hasattr(x, "dtype"):
         raise TypeError(f"{name} is an array of {np.dtype(dtype)}, not a {type(x).__name__}")
@@ -44,7 +47,7 @@ def checked_input(name: str, x: Any, dtype: Any, shape: tuple[int, ...]) -> Any:
     return np.asarray(x, order="C")
 
 
-def integers(start: Any, step: Any, size: int, least: int, greatest: int) -> Any:
+def integers(start: float, step: float, size: int, least: int, greatest: int) -> Any:
     """Start + i * step modulo 2**64, as uint64; ValueError where one is out of range."""
     if isinstance(start, float) or isinstance(step, float):
         raise ValueError(f"{start} and {step} are not both integers")
@@ -54,14 +57,14 @@ def integers(start: Any, step: Any, size: int, least: int, greatest: int) -> Any
     return np.arange(size, dtype=np.uint64) * np.uint64(step % 2**64) + np.uint64(start % 2**64)
 
 
-def sort_along(x: Any, axis: int, descending: bool) -> Any:
+def sort_along(x: NDArray[Any], axis: int, descending: bool) -> Any:
     """The elements sorted along an axis, NaN last; descending, the reverse of that."""
     # An unstable sort would order 0.0 and -0.0, which compare equal, by its implementation.
     result = np.sort(x, axis=axis, kind="stable" if x.dtype.kind in "fc" else None)
     return np.flip(result, axis).copy() if descending else result
 
 
-def sort_places(x: Any, axis: int, descending: bool, stable: bool = True) -> Any:
+def sort_places(x: NDArray[Any], axis: int, descending: bool, stable: bool = True) -> Any:
     """The indices (int64) that sort along an axis; descending puts NaN first."""
     if descending:
         return x.shape[axis] - 1 - np.flip(sort_places(np.flip(x, axis), axis, False), axis)

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from graphir import DType, TensorType
 from graphir.ops.shape_rules import broadcast_shapes
@@ -242,7 +243,7 @@ def _spread(reduced_value: HloValue, x: HloValue, axes: Sizes) -> HloValue:
 # -- rows
 
 
-def accumulated(function: Pair, init: Any) -> Callable[..., HloValue]:
+def accumulated(function: Pair, init: ArrayLike) -> Callable[..., HloValue]:
     """Return the emitter of a scan by a function of two values, with neutral element `init`."""
 
     def row(x: HloValue, axis: int) -> HloValue:

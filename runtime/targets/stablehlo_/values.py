@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from textwrap import indent
 from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from graphir import DType, Location, Symbol, TensorType
 from graphir.conversions import Step
+from graphir.dtypes import DTypeLike
+from graphir.hints import Number
 from graphir.ops.shape_rules import broadcast_shapes
 from graphir.runtime.targets.emission import EngineConversions
 
@@ -77,7 +79,7 @@ def dense(array: NDArray[Any], dtype: DType) -> str:
     return f"dense<{text}> : {type_text(TensorType(dtype, array.shape))}"
 
 
-def _nested(array: Any, dtype: DType) -> str:
+def _nested(array: NDArray[Any], dtype: DType) -> str:
     if not array.ndim:
         return _number(array[()], dtype)
     return f"[{', '.join(_nested(np.asarray(row), dtype) for row in array)}]"
@@ -251,7 +253,7 @@ class HloValue(NDArrayOperatorsMixin):
         """The number of axes."""
         return self.type.rank
 
-    def number(self, value: Any, shape: Sizes = ()) -> HloValue:
+    def number(self, value: ArrayLike, shape: Sizes = ()) -> HloValue:
         """Return a constant of this dtype whose elements all equal a number."""
         value_array = np.asarray(value).astype(self.dtype.storage)
         return self.body.constant(np.broadcast_to(value_array, shape), self.dtype)
@@ -262,7 +264,7 @@ class HloValue(NDArrayOperatorsMixin):
         type_ = whole[0].type.cast(to or self.dtype)
         return self.body.emit(name, whole, type_, **attrs)
 
-    def compare(self, direction: str, other: Any) -> HloValue:
+    def compare(self, direction: str, other: HloValue | Number) -> HloValue:
         """Return the mask of a comparison; `direction` is EQ, NE, LT, LE, GT or GE."""
         how = f"#stablehlo<comparison_direction {direction}>"
         return self.op("compare", other, to=DType.bool, comparison_direction=how)
@@ -271,7 +273,7 @@ class HloValue(NDArrayOperatorsMixin):
         """Return the values in another dtype, with the conversion of the engine."""
         return self if self.dtype is to else self.op("convert", to=to)
 
-    def astype(self, dtype: Any) -> HloValue:
+    def astype(self, dtype: DTypeLike) -> HloValue:
         """Return the values in another dtype, with the conversion of the engine.
 
         Between dtypes of equal storage only the name of the dtype changes.
@@ -282,7 +284,7 @@ class HloValue(NDArrayOperatorsMixin):
         made_complex = to.is_complex and not self.dtype.is_complex
         return self.op("complex", 0, to=to) if made_complex else self.op("convert", to=to)
 
-    def view(self, dtype: Any) -> HloValue:
+    def view(self, dtype: DTypeLike) -> HloValue:
         """Return the bits, reinterpreted as another dtype."""
         return self.bitcast(DType(dtype))
 
@@ -303,7 +305,9 @@ class HloValue(NDArrayOperatorsMixin):
             others = [where(x.ne(x), x, *others)]
         return x.op(_UFUNCS.get(name, name), *others)
 
-    def __array_function__(self, function: Any, _: Any, args: Any, settings: Any) -> HloValue:
+    def __array_function__(
+        self, function: Callable[..., Any], _: Any, args: Sequence[Any], settings: Mapping[str, Any]
+    ) -> HloValue:
         """Add the op of np.where, the one function of NumPy that graphir.conversions dispatches."""
         return where(*args)
 
@@ -338,11 +342,11 @@ class HloValue(NDArrayOperatorsMixin):
         type_, operands = TensorType(self.dtype, shape), [self, self.number(init)]
         return self.body.emit("reduce", operands, type_, region, dimensions=ints(axes))
 
-    def eq(self, other: Any) -> HloValue:
+    def eq(self, other: HloValue | Number) -> HloValue:
         """Whether elements are equal."""
         return self.compare("EQ", other)
 
-    def ne(self, other: Any) -> HloValue:
+    def ne(self, other: HloValue | Number) -> HloValue:
         """Whether elements differ."""
         return self.compare("NE", other)
 
@@ -369,7 +373,7 @@ _UFUNCS = {
 """The ops of NumPy's functions whose name differs."""
 
 
-def together(like: HloValue, *operands: Any) -> list[HloValue]:
+def together(like: HloValue, *operands: HloValue | Number) -> list[HloValue]:
     """Values and numbers, which are of the dtype of `like`, broadcast to one shape."""
     shapes = [operand.type.shape for operand in operands if isinstance(operand, HloValue)]
     shape = cast(Sizes, broadcast_shapes(shapes))
