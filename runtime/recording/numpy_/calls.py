@@ -60,25 +60,21 @@ from graphir.runtime.recording.values import (
     recording_with,
 )
 
-READERS = frozenset(("_struct", "_decimal", "_datetime", "array", "_ctypes", "datetime", "decimal"))
-"""Compiled modules of Python's library whose functions and types read numbers from memory."""
+NUMBER_READERS = frozenset(
+    ("_struct", "_decimal", "_datetime", "array", "_ctypes", "datetime", "decimal",
+     "ctypes", "fractions", "json")
+)  # fmt: skip
+"""Modules of Python's library whose functions and types read numbers from memory.
+
+Those of the last three, which are written in Python, call such functions.
+"""
 BYTE_READERS = frozenset(
-    (
-        *(
-            "_hashlib",
-            "_sha1",
-            "_sha2",
-            "_sha256",
-            "_sha512",
-            "_sha3",
-            "_md5",
-            "_blake2",
-            "hashlib",
-        ),
-        *("zlib", "binascii", "base64", "_bz2", "_lzma", "marshal"),
-    )
-)
+    ("_hashlib", "_sha1", "_sha2", "_sha256", "_sha512", "_sha3", "_md5", "_blake2", "hashlib",
+     "zlib", "binascii", "base64", "_bz2", "_lzma", "marshal")
+)  # fmt: skip
 """Modules whose functions and types read bytes from memory."""
+_READING = {**dict.fromkeys(NUMBER_READERS, AS_NUMBER), **dict.fromkeys(BYTE_READERS, AS_BYTES)}
+"""How the functions of those modules read values from memory, as a reason."""
 _FOLLOWING = frozenset(
     ("builtins", "itertools", "functools", "_functools", "_operator", "operator", "_collections",
      "collections", "_heapq", "_bisect", "copy", "math", "cmath", "_io", "io", "sys", "gc",
@@ -86,40 +82,6 @@ _FOLLOWING = frozenset(
 )  # fmt: skip
 """Modules whose compiled functions keep recorded floats, or ask for their methods and operators."""
 _BYTE_TYPES = (memoryview, np.nditer, np.broadcast)
-PYTHON_READERS = frozenset(("ctypes", "fractions", "json"))
-"""Modules of Python's library that call such functions."""
-
-
-def callee(function: Any) -> Any:
-    """Return the function that the program calls in place of a function."""
-    if active() is None:
-        return function
-    if type(function) is np.ufunc or type(function) is _DISPATCHER:
-        return _of_lists(function)
-    if isinstance(getattr(function, "__self__", None), np.ufunc):
-        return _of_lists(function)
-    if is_scalar_type(function):
-        return _scalar_type(function)
-    for builtin, of_plain in _OF_CLASS:
-        if function is builtin:
-            return of_plain
-    reason = reading_reason(function)
-    if reason:
-        return _reader(function, reason)
-    if function is eval or function is exec:
-        _note_unseen(function)
-        return function
-    if not isinstance(function, (FunctionType, MethodType)):
-        function = _number_reader(function)
-    if not isinstance(function, (BuiltinFunctionType, FunctionType, MethodType)):
-        return function
-    module = _module_of(function)
-    package = module.partition(".")[0]
-    if package == "_io":
-        return _writer(function)
-    if is_user(module):
-        return function
-    return _integer_reader(function if package in LIBRARIES else _from_outside(function), function)
 
 
 @lru_cache(maxsize=1024)
@@ -213,10 +175,8 @@ def _round(number: Any, /, ndigits: Any = None) -> Any:
 
 
 def _map(function: Any, *iterables: Any) -> Any:
-    return map(_OF_NUMBERS.get(id(function), function), *iterables)
-
-
-_OF_NUMBERS: dict[Any, Any] = {id(float): _float, id(int): _int}
+    is_number = function is float or function is int
+    return map(_IN_PLACE[id(function)] if is_number else function, *iterables)
 
 
 def _hasattr(value: Any, name: str, /) -> bool:
@@ -228,33 +188,85 @@ def _getattr(value: Any, name: str, /, *default: Any) -> Any:
     return getattr(owner, name, *default)
 
 
-_OF_CLASS = (
-    *((float, _float), (int, _int), (sum, _sum), (map, _map), (round, _round)),
-    (enumerate, _enumerate),
-    *((type, _type), (hasattr, _hasattr), (getattr, _getattr)),
-)
-"""Builtin functions, and functions that look at NumPy's value in place of a recorded value."""
+_IN_PLACE: dict[int, Callable[..., Any]] = {
+    id(float): _float,
+    id(int): _int,
+    id(type): _type,
+    id(sum): _sum,
+    id(map): _map,
+    id(round): _round,
+    id(enumerate): _enumerate,
+    id(hasattr): _hasattr,
+    id(getattr): _getattr,
+}
+"""Functions that look at recorded values as numbers, in place of Python's, by the id of these."""
 
 
-def is_scalar_type(function: Any) -> bool:
-    """Whether a function is one of NumPy's scalar types."""
-    return isinstance(function, type) and issubclass(function, np.generic)
+def callee(function: Any) -> Any:
+    """Return the function that the program calls in place of a function."""
+    if active() is None:
+        return function
+    return _CALLEES.get(type(function), _callee_of_object)(function)
 
 
-def reading_reason(function: Any) -> str:
-    """Return how a compiled function reads values from memory, as a reason; "" for any other."""
+def _callee_of_class(kind: Any) -> Any:
+    if issubclass(kind, np.generic):
+        return _scalar_type(kind)
+    if id(kind) in _IN_PLACE:
+        return _IN_PLACE[id(kind)]
+    if kind in _BYTE_TYPES:
+        return _reader(kind, AS_BYTES)
+    return _reader(kind, AS_NUMBER) if kind.__module__ in NUMBER_READERS else _number_reader(kind)
+
+
+def _callee_of_compiled(function: Any) -> Any:
+    """Return the callee of a compiled function, or of a compiled method with its object."""
+    if isinstance(function.__self__, np.ufunc):
+        return _of_lists(function)
+    if id(function) in _IN_PLACE:
+        return _IN_PLACE[id(function)]
+    if isinstance(function.__self__, bytes) and function.__name__ == "join":
+        return _reader(function, AS_BYTES)
+    if function is eval or function is exec:
+        _note_unseen(function)
+        return function
+    if _module_of(function).partition(".")[0] not in _READING:
+        reader = _number_reader(function)
+        if reader is not function:
+            return reader
+    return _callee_of_python(function)
+
+
+def _callee_of_python(function: Any) -> Any:
+    """Return the callee of a function or method by its module, as if its code were Python's."""
+    module = _module_of(function)
+    package = module.partition(".")[0]
+    if package in _READING:
+        return _reader(function, _READING[package])
+    if package == "_io":
+        return _writer(function)
+    if is_user(module):
+        return function
+    return _integer_reader(function if package in LIBRARIES else _from_outside(function), function)
+
+
+def _callee_of_object(function: Any) -> Any:
+    """Return the callee of an object with `__call__`; a class of a metaclass is one of them."""
     if isinstance(function, type):
-        kind = cast("type[Any]", function)
-        if kind in _BYTE_TYPES:
-            return AS_BYTES
-        return AS_NUMBER if kind.__module__ in READERS | PYTHON_READERS else ""
-    if not isinstance(function, (BuiltinFunctionType, FunctionType, MethodType)):
-        return ""
-    package = _module_of(function).partition(".")[0]
-    joins = function.__name__ == "join" and isinstance(getattr(function, "__self__", None), bytes)
-    if package in BYTE_READERS or joins:
-        return AS_BYTES
-    return AS_NUMBER if package in READERS | PYTHON_READERS else ""
+        return _callee_of_class(function)
+    is_of_ufunc = isinstance(getattr(function, "__self__", None), np.ufunc)
+    return _of_lists(function) if is_of_ufunc else _number_reader(function)
+
+
+_CALLEES: dict[type[Any], Callable[[Any], Any]] = {
+    np.ufunc: _of_lists,
+    _DISPATCHER: _of_lists,
+    type: _callee_of_class,
+    BuiltinFunctionType: _callee_of_compiled,
+    FunctionType: _callee_of_python,
+    MethodType: _callee_of_python,
+}
+"""For each type of a function, what returns the function that the program calls instead."""
 
 
 def _module_of(function: Any) -> str:
