@@ -89,7 +89,7 @@ class _VectorizedCall:
         if self._numbers is _Numbers.DATA:
             # beside its results, the function may keep what it makes of the numbers
             reason = "is called with Python numbers, by which it may go on"
-            for value in [recorder.arguments] if self._asks_numpy else self._args:
+            for value in [recorder.calls.arguments] if self._asks_numpy else self._args:
                 NotingBuilder.read(recorder, self._name, value, reason)
         return real
 
@@ -120,7 +120,8 @@ class _VectorizedCall:
         if not np.array_equal(numbers, part, equal_nan=part.dtype.kind in "fc"):
             raise UnrecordedError("it orders the results of Python's functions by itself")
         if all(map(self._is_recorded, elements)):
-            if len({type(plain(x)) for x in elements}) > 1:
+            kinds: set[Any] = {type(plain(x)) for x in elements}
+            if len(kinds) > 1:
                 raise UnrecordedError("its results have several dtypes")
         elif self._asks_numpy or not all(map(_is_of_python, elements)):
             raise UnrecordedError("NumPy calls it with Python numbers, which are not recorded")

@@ -13,23 +13,14 @@ from collections import deque
 from collections.abc import Callable
 from functools import lru_cache, partial, reduce
 from itertools import accumulate
-from types import (
-    BuiltinFunctionType,
-    FunctionType,
-    GeneratorType,
-    MethodType,
-)
+from types import BuiltinFunctionType, FunctionType, GeneratorType, MethodType
 from typing import Any, cast
 
 import numpy as np
 
 from graphir.numpy_api.arrays.operands import leaves
 from graphir.runtime.recording.captured import LIBRARIES, is_user
-from graphir.runtime.recording.leaving import (
-    AS_BYTES,
-    AS_NUMBER,
-    AS_TEXT,
-)
+from graphir.runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TEXT
 from graphir.runtime.recording.numpy_ import functions, ufuncs
 from graphir.runtime.recording.numpy_.creation import (
     array_symbol,
@@ -98,7 +89,7 @@ def _of_lists(function: Any) -> Callable[..., Any]:
         if masked in kinds and isinstance(function, np.ufunc) and function.nout == 1 and not kwargs:
             return ufuncs.of_masked(function, args)
         recorder = active()
-        has_integers = recorder is not None and recorder.has_integers and not is_ufunc
+        has_integers = recorder is not None and recorder.numbers.has_integers and not is_ufunc
         has_integers = has_integers and _has_integers(args, kwargs)
         is_alone = list not in kinds and tuple not in kinds and "dtype" not in kwargs
         if is_alone and not has_integers:
@@ -155,7 +146,7 @@ _REALS = (float, np.integer, np.floating)
 
 def _sum(values: Any, /, start: Any = 0) -> Any:
     recorder = active()
-    if recorder is None or not recorder.has_scalars:
+    if recorder is None or not recorder.numbers.has_any:
         return sum(values, start)
     numbers = [*values]
     if not any(isinstance(x, TracedInt) for x in numbers):
@@ -206,12 +197,13 @@ def callee(function: Any) -> Any:
     """Return the function that the program calls in place of a function."""
     if active() is None:
         return function
-    return _CALLEES.get(type(function), _callee_of_object)(function)
+    kind: Any = cast("Any", type(function))
+    return _CALLEES.get(kind, _callee_of_object)(function)
 
 
 def _callee_of_class(kind: Any) -> Any:
     if issubclass(kind, np.generic):
-        return _scalar_type(kind)
+        return _scalar_type(cast("Any", kind))
     if id(kind) in _IN_PLACE:
         return _IN_PLACE[id(kind)]
     if kind in _BYTE_TYPES:
@@ -280,7 +272,7 @@ def from_attribute(value: Any) -> Any:
     recorder = active()
     if recorder is None or type(value) is not np.ndarray or not recorder.locate():
         return value
-    return value if recorder.owner(value) is not None else data(recorder, "values", value)
+    return value if recorder.memory.owner(value) is not None else data(recorder, "values", value)
 
 
 def _from_outside(function: Any) -> Callable[..., Any]:
@@ -300,7 +292,7 @@ def _from_outside(function: Any) -> Callable[..., Any]:
             return _calling_back(function)(*args, **kwargs)
         with recording_with(None):
             real = function(*args, **kwargs)
-        if type(real) is not np.ndarray or not recorder.locate() or recorder.owner(real):
+        if type(real) is not np.ndarray or not recorder.locate() or recorder.memory.owner(real):
             return real
         return data(recorder, function.__name__, real)
 
@@ -361,9 +353,9 @@ def _number_reader(function: Any) -> Any:
     Other functions return as they are.
     """
     recorder = active()
-    if recorder is None or not recorder.has_scalars:
+    if recorder is None or not recorder.numbers.has_any:
         return function
-    reads_integers = recorder.has_integers and not _keeps_integers(function)
+    reads_integers = recorder.numbers.has_integers and not _keeps_integers(function)
     mixed = any(function is x for x in _ARITHMETIC) or (
         isinstance(function, BuiltinFunctionType) and function.__module__ == "_operator"
     )
@@ -400,7 +392,7 @@ _ITERATORS = (GeneratorType, map, filter, zip)
 def _integer_reader(function: Any, own: Any) -> Any:
     """Return a function that notes recorded integers that `own`, a library's function, reads."""
     recorder = active()
-    if recorder is None or not recorder.has_integers or _keeps_integers(own):
+    if recorder is None or not recorder.numbers.has_integers or _keeps_integers(own):
         return function
     return partial(_reading_integers, function, own.__name__)
 
@@ -455,7 +447,7 @@ def _read_item(item: Any) -> Any:
 def read_integer(value: Any) -> Any:
     """Return a value of which compiled code may read recorded integers, with these noted."""
     recorder = active()
-    if recorder is None or not recorder.has_integers:
+    if recorder is None or not recorder.numbers.has_integers:
         return value
     return plain(_read_item(value)) if isinstance(value, TracedInt) else _read_item(value)
 
@@ -483,7 +475,7 @@ def _reads_memory(function: Any) -> bool:
 def _note_unseen(function: Any) -> None:
     """Note that `eval` or `exec` runs code that may read all recorded values in other ways."""
     recorder = active()
-    if recorder is not None and recorder.has_scalars and recorder.locate():
+    if recorder is not None and recorder.numbers.has_any and recorder.locate():
         recorder.read(function.__name__, object(), "runs code whose source is not recorded")
 
 
@@ -508,9 +500,9 @@ def _calling_back(function: Any) -> Callable[..., Any]:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         recorder = active()
-        before = 0 if recorder is None else recorder.float_count
+        before = 0 if recorder is None else recorder.numbers.python_count
         result = function(*args, **kwargs)
-        is_called = recorder is not None and recorder.float_count > before
+        is_called = recorder is not None and recorder.numbers.python_count > before
         if is_called and any(callable(leaf) for leaf in leaves([args, kwargs])):
             reason = "calls a function of the program, whose numbers it may read"
             cast("Any", recorder).read(function.__name__, object(), reason)
@@ -595,11 +587,11 @@ def left_operand(value: Any) -> Any:
     """Return the left operand of an operator of the program."""
     if type(value) in _READING_INTEGERS:
         recorder = active()
-        return _Left(value) if recorder is not None and recorder.has_integers else value
+        return _Left(value) if recorder is not None and recorder.numbers.has_integers else value
     if type(value) in ASKING or not reads_numbers(value):
         return value
     recorder = active()
-    return _Left(value) if recorder is not None and recorder.has_scalars else value
+    return _Left(value) if recorder is not None and recorder.numbers.has_any else value
 
 
 _READING_INTEGERS = frozenset((float, bool, str, bytes))
@@ -619,10 +611,10 @@ def container(value: Any) -> Any:
     """Return the container in which the program stores an item."""
     recorder = active()
     kind: Any = cast("Any", type(value))
-    if recorder is None or not recorder.has_scalars or isinstance(value, RecordedValue):
+    if recorder is None or not recorder.numbers.has_any or isinstance(value, RecordedValue):
         return value
     if issubclass(kind, _KEEPING):
-        return _Keys(value) if recorder.has_integers else value
+        return _Keys(value) if recorder.numbers.has_integers else value
     is_python = isinstance(getattr(kind, "__setitem__", None), FunctionType)
     return value if is_python else _Memory(value)
 
@@ -630,7 +622,7 @@ def container(value: Any) -> Any:
 def sequence(value: Any) -> Any:
     """Return the container from which the program takes an item, or deletes one."""
     recorder = active()
-    if recorder is None or not recorder.has_integers or isinstance(value, RecordedValue):
+    if recorder is None or not recorder.numbers.has_integers or isinstance(value, RecordedValue):
         return value
     is_python = isinstance(getattr(cast("Any", type(value)), "__getitem__", None), FunctionType)
     return value if is_python else _Keys(value)
