@@ -11,7 +11,7 @@ from __future__ import annotations
 import operator
 from collections import deque
 from collections.abc import Callable
-from functools import lru_cache, partial, reduce
+from functools import lru_cache, reduce
 from itertools import accumulate
 from types import BuiltinFunctionType, FunctionType, GeneratorType, MethodType
 from typing import Any, cast
@@ -363,27 +363,30 @@ def _number_reader(function: Any) -> Any:
     if not reads_floats and not reads_integers:
         return function
 
+    name = getattr(function, "__name__", "a call")
+    inner = _reading_integers(function, name) if reads_integers else function
+
     def call(*args: Any, **kwargs: Any) -> Any:
-        name, values = getattr(function, "__name__", "a call"), [*leaves([args, kwargs])]
-        if reads_floats and (not mixed or any(map(reads_numbers, values))):
+        values = [*leaves([args, kwargs])]
+        if not mixed or any(map(reads_numbers, values)):
             for value in values:
                 read_number(name, value)
-        return _call_with_integers(function, name, args, kwargs, reads_integers)
+        return inner(*args, **kwargs)
+
+    return call if reads_floats else inner
+
+
+def _reading_integers(function: Any, name: str) -> Callable[..., Any]:
+    """Return a function that notes the recorded integers among its arguments as read."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        for value in leaves([args, kwargs]):
+            if isinstance(value, TracedInt):
+                read_number(name, value)
+        items = [map(_read_item, cast("Any", x)) if isinstance(x, _ITERATORS) else x for x in args]
+        return function(*items, **kwargs)
 
     return call
-
-
-def _call_with_integers(
-    function: Any, name: str, args: Any, kwargs: Any, reads_integers: bool = True
-) -> Any:
-    """Call a function, and note the recorded integers among its arguments as read."""
-    if not reads_integers:
-        return function(*args, **kwargs)
-    for value in leaves([args, kwargs]):
-        if isinstance(value, TracedInt):
-            read_number(name, value)
-    args = [map(_read_item, cast("Any", x)) if isinstance(x, _ITERATORS) else x for x in args]
-    return function(*args, **kwargs)
 
 
 _ITERATORS = (GeneratorType, map, filter, zip)
@@ -394,11 +397,7 @@ def _integer_reader(function: Any, own: Any) -> Any:
     recorder = active()
     if recorder is None or not recorder.numbers.has_integers or _keeps_integers(own):
         return function
-    return partial(_reading_integers, function, own.__name__)
-
-
-def _reading_integers(function: Any, name: str, *args: Any, **kwargs: Any) -> Any:
-    return _call_with_integers(function, name, args, kwargs)
+    return _reading_integers(function, own.__name__)
 
 
 def _keeps_integers(function: Any) -> bool:
