@@ -47,12 +47,12 @@ def rescued(plainly: Handler) -> Callable[[Handler], Handler]:
             recorder = active()
             if recorder is None:
                 return plainly(*args, **kwargs)
-            running = recorder.running = RunningCall(args, kwargs, recorder.running)
+            running = recorder.calls.enter(args, kwargs)
             since, steps = len(recorder.graph.symbols), len(recorder.steps)
             try:
                 try:
                     result = handle(*args, **kwargs)
-                    if recorder.has_scalars:
+                    if recorder.numbers.has_any:
                         note_untaken(recorder, running, result, since, steps)
                     return result
                 except Exception as error:
@@ -68,7 +68,7 @@ def rescued(plainly: Handler) -> Callable[[Handler], Handler]:
                 recorder.add_fault(fault)  # the plain call succeeded: the fault is the recording's
                 return result
             finally:
-                recorder.running = running.outer
+                recorder.calls.leave(running)
 
         return call
 
@@ -118,7 +118,7 @@ def opaque(
     before = [array.plain.tobytes() for array in arrays]
     for array in arrays:
         recorder.before(array)
-    recorder.measure(name)
+    recorder.calls.measure(name)
     with recording_with(None):
         real = recorder.call(plainly, args, kwargs)
     pairs = zip(arrays, before, strict=True)

@@ -9,15 +9,7 @@ import numpy as np
 
 from graphir import DType, Symbol
 from graphir.runtime.recording.operands import traced_leaves
-from graphir.runtime.recording.values import (
-    Array,
-    RecordedValue,
-    Result,
-    TracedScalar,
-    active,
-    plain,
-    plains,
-)
+from graphir.runtime.recording.values import Array, active, plain, plains
 
 if TYPE_CHECKING:
     from graphir.runtime.recording.recorder import Recorder
@@ -129,7 +121,7 @@ def number_of(name: str, value: Any, number: Any) -> Any:
             return number
         recorder.note(name, "makes Python numbers: they are taken as literals")
         if value.size == 1:
-            recorder.numbers[id(number)] = number, value
+            recorder.numbers.add_plain(number, value)
     return number
 
 

@@ -15,14 +15,8 @@ from graphir.runtime.recording.builder import RecordingBuilder
 from graphir.runtime.recording.numpy_.dates import integers
 from graphir.runtime.recording.operands import operands as operands_of
 from graphir.runtime.recording.operands import traced_leaves
-from graphir.runtime.recording.values import (
-    Array,
-    RecordedValue,
-    RecordingTrace,
-    Result,
-    TracedScalar,
-    plains,
-)
+from graphir.runtime.recording.recorder_state import ArrayMemory
+from graphir.runtime.recording.values import Array, RecordedValue, TracedScalar, plains
 
 _LATELY = 8
 """The steps that a function of NumPy adds after a read of its own, at most."""
@@ -47,16 +41,13 @@ class NotingBuilder(RecordingBuilder):
         super().__init__(graph)
         self.notes: dict[str, Note] = {}
         self.steps: list[OpaqueStep] = []
+        self.memory = ArrayMemory(self)
         self._reads: set[tuple[int, bool]] = set()
         self._read_places: dict[int, int] = {}
         """For each read among the steps, the number of symbols when it was last made."""
 
     def before(self, value: Any) -> Symbol | None:
         """Return the symbol of a value before NumPy may write to it; None if it has no symbol."""
-        raise NotImplementedError
-
-    def owner(self, array: Array) -> RecordingTrace | None:
-        """Return the trace of the recorded array that owns the memory of a plain array, or None."""
         raise NotImplementedError
 
     def of_plain(self, array: Array) -> Symbol | None:

@@ -91,7 +91,7 @@ def _required(symbol: Symbol | None) -> Symbol:
 
 def _known(recorder: NotingBuilder, array: NDArray[Any]) -> Symbol | None:
     """Return the last symbol of the whole memory that an array is a view of; None if unknown."""
-    trace = _trace(array) if isinstance(array, RecordedValue) else recorder.owner(array)
+    trace = _trace(array) if isinstance(array, RecordedValue) else recorder.memory.owner(array)
     if trace is None or trace.recorder is not recorder:
         return None if isinstance(array, RecordedValue) else recorder.of_plain(array)
     return (trace.root or trace).last_symbol

@@ -13,7 +13,6 @@ from functools import partial
 from inspect import signature
 from types import MappingProxyType
 from typing import Any, TypeAlias, cast
-from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,16 +28,13 @@ from graphir.runtime.recording.captured import arrays_of_numpy
 from graphir.runtime.recording.leaving import LeavingValues
 from graphir.runtime.recording.notes import NotingBuilder
 from graphir.runtime.recording.numpy_ import dates
-from graphir.runtime.recording.numpy_.measured_calls import UNDONE, RunningCall, arrays_in
+from graphir.runtime.recording.numpy_.measured_calls import arrays_in
 from graphir.runtime.recording.operands import is_text, is_wide, traced_leaves
 from graphir.runtime.recording.operands import operands as operands_of
 from graphir.runtime.recording.program_arrays import ProgramArrays
+from graphir.runtime.recording.recorder_state import ProgramCalls, ProgramNumbers, ProgramObjects
 from graphir.runtime.recording.sites import CallSites
-from graphir.runtime.recording.structured import (
-    StructuredTrace,
-    leaf_fields,
-    moved,
-)
+from graphir.runtime.recording.structured import StructuredTrace, leaf_fields, moved
 from graphir.runtime.recording.values import (
     RecordedNumber,
     RecordedValue,
@@ -79,39 +75,13 @@ class Recorder(NotingBuilder):
         self.located = 0
         """The number of steps of the program that the recorder has met so far."""
         self.enter()
-        self.running: RunningCall | None = None
-        """The call of the program that the recorder handles, inside of the calls around it."""
         self.faults: list[Exception] = []
         """Errors of the recording itself, for tests."""
-        self.calls: list[str] = []
-        """The active NumPy functions that are written in Python, the user's call first."""
-        self.numbers: dict[int, tuple[Any, Any]] = {}
-        """Python numbers made from recorded values, by the id of the number, with those values."""
+        self.calls = ProgramCalls(self)
+        self.numbers = ProgramNumbers()
+        self.objects = ProgramObjects()
         self.program_arrays = ProgramArrays(self)
         self.leaving = LeavingValues(self)
-        self.last_scalar: TracedScalar | None = None
-        """The scalar that NumPy has computed last."""
-        self.float_count = 0
-        """The number of recorded Python numbers that the program has got."""
-        self.has_integers = False
-        """Whether the program has got recorded Python integers."""
-        self.has_objects = False
-        """Whether the program has got object arrays of recorded Python numbers."""
-        self.has_read_bools = False
-        """Whether the program has got NumPy bools of recorded values."""
-        self.object_makers: list[str] = []
-        """The calls with recorded arguments that made objects, as functions of the user do."""
-        self.writes = 0
-        """The number of writes to recorded memory so far."""
-        self.resized_arrays: dict[int, tuple[RecordedValue, Array]] = {}
-        """Arrays whose memory was replaced, by id, with the original plain array."""
-        self._outside: dict[int, tuple[Array, Array, Symbol]] = {}
-        self._owners: dict[int, ref[RecordingTrace]] = {}
-
-    @property
-    def has_scalars(self) -> bool:
-        """Whether the program has got recorded numbers, of NumPy or of Python."""
-        return self.float_count > 0 or self.last_scalar is not None
 
     # -- locations and faults
 
@@ -131,7 +101,7 @@ class Recorder(NotingBuilder):
 
         An exception that the call raises belongs to the program.
         """
-        running = self.running
+        running = self.calls.running
         try:
             real = self._call(function, args, kwargs)
         except Exception as error:
@@ -142,33 +112,12 @@ class Recorder(NotingBuilder):
             running.result = real
         return real
 
-    @property
-    def arguments(self) -> list[tuple[Any, Any]]:
-        """The arguments of the running calls, the user's call first."""
-        return [] if self.running is None else self.running.stack()
-
-    def measure(self, name: str) -> None:
-        """Note the running call for audits, before NumPy may write to its operands."""
-        if self.running is not None:
-            self.running.measure(self, name)
-
-    def forget_result(self) -> None:
-        """Note that the running call is to come: NumPy's call so far has converted an argument."""
-        if self.running is not None:
-            self.running.result = UNDONE
-
     def add_fault(self, error: Exception) -> None:
         """Store an error as a fault, unless it is a GraphirError: a refusal of the recording."""
         if not isinstance(error, GraphirError):
             self.faults.append(error)
 
     # -- symbols of operands
-
-    @property
-    def made_of_objects(self) -> str:
-        """The reason why no op makes an array, if the program has made objects."""
-        makers = ", ".join(self.object_makers) or "what is not recorded"
-        return f"it was made of objects, which no graph has, as {makers} makes"
 
     def add_unrecorded_input(
         self, array: Array, parent: Symbol | None = None, is_written: bool = False
@@ -185,8 +134,8 @@ class Recorder(NotingBuilder):
             name = self.program_arrays.argument_name(array)
             what = what if name is None else f"the argument {name}"
             reason = "is taken as given: it was written to in a way that is not recorded"
-        elif self.object_makers:
-            reason = f"is taken as given: {self.made_of_objects}"
+        elif self.objects.makers:
+            reason = f"is taken as given: {self.objects.reason}"
         symbol = self.input(array)
         if parent is None and id(array) in arrays_of_numpy(len(sys.modules)):
             return symbol
@@ -195,9 +144,8 @@ class Recorder(NotingBuilder):
                 what, "is taken as given: it has the bits of another", (symbol,), (parent,), True
             )
         elif is_written or array not in self.program_arrays.captured:
-            fix = (
-                "" if is_written or self.object_makers else "; pass it as an argument if it is data"
-            )
+            is_given = is_written or self.objects.makers
+            fix = "" if is_given else "; pass it as an argument if it is data"
             self.step(what, f"{reason}{fix}", (symbol,), None)
         self.note(what, reason)
         return symbol
@@ -206,7 +154,7 @@ class Recorder(NotingBuilder):
         """Whether a value is a NumPy scalar without a symbol that could have one."""
         if not issubclass(cast("Any", type(value)), _DATES):
             return self.is_plain_number(value)
-        return self.numbers.get(id(value), (None,))[0] is not value and self.has(value.dtype)
+        return self.numbers.source(value) is None and self.has(value.dtype)
 
     def bit_view_symbol(self, array: Array, root: RecordingTrace) -> Symbol:
         """Return the symbol of an array with the bits of another, its root.
@@ -226,24 +174,20 @@ class Recorder(NotingBuilder):
         self, array: Array, is_written: bool = False
     ) -> Symbol | None:
         """Add an input as `add_unrecorded_input` does; return None for a dtype that graphs lack."""
-        return (
-            self.add_unrecorded_input(array, is_written=is_written)
-            if self.has(array.dtype)
-            else None
-        )
+        is_typed = self.has(array.dtype)
+        return self.add_unrecorded_input(array, is_written=is_written) if is_typed else None
 
     def plain_array_symbol(self, array: Array) -> Symbol:
         """Return the symbol of the current values of a plain array from outside the recording."""
-        owner = self.owner(array)
+        owner = self.memory.owner(array)
         if owner is not None:
             return view_trace(owner, array).read()
         if not array.ndim:
             return self.constant(array)
-        entry = self._outside.get(id(array))
-        if entry is not None and entry[0] is array and _same(entry[1], array):
-            return entry[2]
-        symbol = self.add_unrecorded_input(array)
-        self._outside[id(array)] = array, self.inputs[-1], symbol
+        symbol = self.memory.outside_symbol(array)
+        if symbol is None:
+            symbol = self.add_unrecorded_input(array)
+            self.memory.note_plain_write(array, symbol, self.inputs[-1])
         return symbol
 
     def of_plain(self, array: Array) -> Symbol | None:
@@ -252,35 +196,6 @@ class Recorder(NotingBuilder):
             return None
         with recording_with(None):
             return self.plain_array_symbol(array)
-
-    def owner(self, array: Array) -> RecordingTrace | None:
-        """Return the trace of the recorded array that owns the memory of a plain array, or None."""
-        base: Any = array
-        while base is not None:
-            entry = self._owners.get(id(base))
-            trace = entry and entry()
-            if trace is not None and trace.plain is base:
-                return trace
-            if isinstance(base, RecordedValue):  # under a view of an array of another class
-                trace = base.recording_trace
-                if trace is not None and trace.recorder is self:
-                    return trace
-                base = cast("Any", np.ndarray).base.__get__(base)
-            else:
-                base = getattr(base, "base", None)
-        return None
-
-    def count_write(self) -> int:
-        """Count a write, and return its number."""
-        self.writes += 1
-        return self.writes
-
-    def note_plain_write(self, array: Array, symbol: Symbol | None) -> None:
-        """Note that a plain array now has the values of a symbol, or unknown ones for None."""
-        if symbol is None:
-            self._outside.pop(id(array), None)
-        else:
-            self._outside[id(array)] = array, np.array(array), symbol
 
     def symbol(self, value: Any) -> Symbol:
         """Return the symbol of an array, a scalar or a list.
@@ -298,10 +213,10 @@ class Recorder(NotingBuilder):
         if isinstance(value, RecordedNumber):
             return value.scalar.symbol
         if isinstance(value, (np.generic, bool, int, float, complex)):
-            source = self.numbers.get(id(cast("Any", value))) if isinstance(value, _DATES) else None
-            if source is not None and source[0] is value:
-                return self.symbol(source[1])
-            if isinstance(value, np.bool_) and self.has_read_bools:
+            source = self.numbers.source(value) if isinstance(value, _DATES) else None
+            if source is not None:
+                return self.symbol(source)
+            if isinstance(value, np.bool_) and self.numbers.has_bools:
                 self.note("a bool of NumPy", "is taken as given: NumPy's two bools have no symbols")
             return self.constant(value)
         if isinstance(value, (list, tuple)):
@@ -362,9 +277,10 @@ class Recorder(NotingBuilder):
 
         A cast is the function's own if the function's code, and not the user's, has asked for it.
         """
-        if not (self.calls and self.here.compound):
+        name = self.calls.function_name() if self.here.compound else ""
+        if not name:
             return self.here
-        outermost = self.arguments[0][0]
+        outermost = self.calls.arguments[0][0]
         if len(outermost) not in (3, 4):
             return self.here
         function, *_, args, kwargs = outermost
@@ -372,8 +288,8 @@ class Recorder(NotingBuilder):
             bound = signature(function).bind(*args, **kwargs).arguments
         except (TypeError, ValueError):  # the outermost call is no NumPy function
             return self.here
-        values = {name: _symbol_now(value) for name, value in bound.items()}
-        return origin_in_call(self.calls[0].removeprefix("numpy."), values, x, to, self.here)
+        values = {parameter: _symbol_now(value) for parameter, value in bound.items()}
+        return origin_in_call(name.removeprefix("numpy."), values, x, to, self.here)
 
     # -- results
 
@@ -395,7 +311,7 @@ class Recorder(NotingBuilder):
             return real
         scalar = kind.__new__(scalar_type, real)
         scalar.symbol, scalar.recorder, scalar.plain = symbol, self, real
-        self.last_scalar = scalar
+        self.numbers.add_scalar(scalar)
         return scalar
 
     def _date_scalar(self, real: Result, symbol: Symbol) -> None:
@@ -404,7 +320,7 @@ class Recorder(NotingBuilder):
         The scalar keeps its symbol, but what the program computes of it alone is not recorded.
         """
         array = self._array(np.asarray(real), symbol)
-        self.numbers[id(real)] = real, array
+        self.numbers.add_plain(real, array)
         reason = "is a NumPy scalar, by which the program may go on"
         self.leaving.hand_out(f"a {type(real).__name__}", array, reason)
 
@@ -413,10 +329,8 @@ class Recorder(NotingBuilder):
 
     def traced(self, real: Array, trace: RecordingTrace) -> RecordedValue:
         """Return an array that owns its memory, in the form that the program gets."""
-        view = real.view(self.array)
-        view.recording_trace, view._plain = trace, real  # pyright: ignore[reportPrivateUsage]
-        self._owners[id(real)] = ref(trace)
-        return view
+        self.memory.add_owner(real, trace)
+        return self.viewed(real, trace)
 
     def replace_memory(
         self, array: RecordedValue, name: str, symbolic: Callable[[], Symbol]
@@ -425,14 +339,7 @@ class Recorder(NotingBuilder):
         array._plain = array.source = None  # pyright: ignore[reportPrivateUsage]
         symbol = self.result_symbol(name, array.plain, symbolic)
         array.recording_trace = trace = RecordingTrace(self, array.plain, symbol)
-        self._owners[id(array.plain)] = ref(trace)
-
-    def copy_back_resized_arrays(self) -> None:
-        """Copy the final size and values of each resized array to its original array."""
-        for array, original in self.resized_arrays.values():
-            original.resize(array.shape, refcheck=False)
-            original[...] = array.plain
-            array._plain = original  # pyright: ignore[reportPrivateUsage]
+        self.memory.add_owner(array.plain, trace)
 
     def viewed(self, real: Array, trace: RecordingTrace) -> Any:
         """Return a plain view of recorded memory, wrapped with its trace."""
@@ -453,12 +360,12 @@ class Recorder(NotingBuilder):
         that cannot have a symbol: one of a dtype that graphs lack, and a NumPy bool.
         """
         if not self.has(real.dtype):
-            if real.dtype.kind == "O" and name not in self.object_makers:
-                self.object_makers.append(name)
+            if real.dtype.kind == "O":
+                self.objects.add_maker(name)
             # A function of the user that a ufunc calls may keep what it gets.
-            is_shown = real.dtype.kind in "USO" and not isinstance(self._function(), np.ufunc)
+            is_shown = real.dtype.kind in "USO" and not isinstance(self.calls.target, np.ufunc)
             note = self.leaving.hand_out if is_shown else self.read
-            note(name, self.arguments, f"makes {real.dtype}, which no graph has")
+            note(name, self.calls.arguments, f"makes {real.dtype}, which no graph has")
             return None
         if type(real) is np.bool_:  # np.bool_ allows no subclass, so it cannot be wrapped
             self._decide(name, real, symbolic)
@@ -471,7 +378,7 @@ class Recorder(NotingBuilder):
             dtype = self.dtype(real.dtype)
             if symbol.type.dtype is dtype and symbol.type.shape == real.shape:
                 if self.has_dates and symbol.index not in self.dated_results:
-                    dates.require_one_unit(self, symbols[since:], self.arguments[-1:], real)
+                    dates.require_one_unit(self, symbols[since:], self.calls.arguments[-1:], real)
                 if dtype is DType.float16:
                     self._note_halves(name, symbol, real, [symbol, *symbols[since:]])
                 simple = not symbol.attrs and len(symbols) <= since + 1
@@ -492,7 +399,7 @@ class Recorder(NotingBuilder):
         if not any(each.op.kind in _ROUNDED_AT_EACH_STEP for each in symbols):
             return
         self.observed[symbol] = np.array(native(np.asarray(real)), order="C")
-        what = self.calls[0] if self.calls else name
+        what = self.calls.function_name(name)
         if any(map(_rounds_each_step, symbols)):
             self.note(what, _ROUNDS_EACH_STEP)
         elif any(each.op.kind == "contraction" for each in symbols):
@@ -514,7 +421,7 @@ class Recorder(NotingBuilder):
 
     def _may_leave(self, to: DType) -> bool:
         """Whether a float argument of the current call may be beyond the range of `to`."""
-        arrays = [plain(leaf) for leaf in traced_leaves(list(self.arguments[-1:]))]
+        arrays = [plain(leaf) for leaf in traced_leaves(list(self.calls.arguments[-1:]))]
         floats = [np.real(array) for array in arrays if array.dtype.kind in "fc"]
         return not floats or any(beyond_range(np.asarray(array), to).any() for array in floats)
 
@@ -543,8 +450,8 @@ class Recorder(NotingBuilder):
         Functions on structured arrays move their elements: equal operands give equal results,
         unless the function converts them to other dtypes.
         """
-        what, operands = self.calls[0] if self.calls else name, operands_of(self, self.arguments)
-        sources = [plain(leaf) for leaf in traced_leaves(self.arguments)]
+        what, operands = self.calls.function_name(name), operands_of(self, self.calls.arguments)
+        sources = [plain(leaf) for leaf in traced_leaves(self.calls.arguments)]
         dtypes = {field.dtype for x in sources for _, field in leaf_fields(x)}
         exact = not sources or dtypes.issuperset(field.dtype for _, field in leaf_fields(real))
 
@@ -576,15 +483,14 @@ class Recorder(NotingBuilder):
 
     def add_opaque_result(self, name: str, real: Result, why: str = "it is compiled") -> Symbol:
         """Add an input for the result of a function without an op; return its symbol."""
-        what, arguments = self.calls[0] if self.calls else name, self.arguments
-        running = None if self.running is None else self.running.measured(self, name)
+        what, arguments = self.calls.function_name(name), self.calls.arguments
+        running = self.calls.measured(name)
         symbol, operands = self.input(real), operands_of(self, arguments)
         if operands == () and any(is_text(plain(x).dtype) for x in traced_leaves(arguments)):
             self.program_arrays.data.append(symbol)  # texts are data, as those of files are
             return symbol
-        exact = is_wide(what, self._function(), operands, real)
-        result_of_call = UNDONE if self.running is None else self.running.result
-        place = None if running is None else running.call.place(real, result_of_call)
+        exact = is_wide(what, self.calls.target, operands, real)
+        place = None if running is None else self.calls.place(running, real)
         result = None
         has_floats = running is not None and any(x.dtype.is_inexact for x in running.symbols)
         if dates.is_dated(real.dtype):
@@ -603,8 +509,7 @@ class Recorder(NotingBuilder):
         """
         if not any(map(_is_unmeasured, self.steps[since:])):
             return None
-        measured = None if self.running is None else self.running.measured(self, name)
-        running, arrays = measured, arrays_in(result)
+        running, arrays = self.calls.measured(name), arrays_in(result)
         if running is None or not arrays or not all(self.has(x.dtype) for x in arrays):
             return None
         if any(dates.is_dated(x.dtype) for x in arrays):
@@ -629,17 +534,12 @@ class Recorder(NotingBuilder):
 
         return mapped(step_result, result)
 
-    def _function(self) -> Any:
-        """Return the function that the program called, or the array whose method it called."""
-        args = self.arguments[0][0] if self.arguments else ()
-        return args[0] if args else None
-
-    def _decide(self, name: str, real: Result, symbolic: Callable[[], Symbol]) -> None:
+    def _decide(self, name: str, real: Any, symbolic: Callable[[], Symbol]) -> None:
         """Note that the program gets a bool: an output, if it only leaves the program.
 
         Else the control flow may depend on it.
         """
-        self.has_read_bools = True
+        self.numbers.add_bool()
         reason = "is a bool by which the program may go on"
         try:
             with recording_with(None):
@@ -650,7 +550,7 @@ class Recorder(NotingBuilder):
                     self.read(name, symbol, reason, truth=True)
         except Exception as error:  # no fault of the recording may stop the program
             self.add_fault(error)
-            self.read(name, self.arguments, reason)
+            self.read(name, self.calls.arguments, reason)
 
 
 def _is_unmeasured(step: OpaqueStep) -> bool:
@@ -680,7 +580,3 @@ def _symbol_now(value: Any) -> Any:
     if trace is None:
         return value
     return trace.symbol if isinstance(trace.symbol, Symbol) else (trace.root or trace).symbol
-
-
-def _same(copy: Array, array: Array) -> bool:
-    return copy.tobytes() == array.tobytes()

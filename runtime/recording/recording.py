@@ -37,12 +37,7 @@ from graphir.runtime.audit.opaque import OpaqueStep, RecordedFacts
 from graphir.runtime.audit.subject import AuditedProgram, AuditOptions
 from graphir.runtime.recording.arrays import ArrayRecorder
 from graphir.runtime.recording.captured import swapped
-from graphir.runtime.recording.flat_code import (
-    CodeCell,
-    Script,
-    is_computed,
-    variable_outputs,
-)
+from graphir.runtime.recording.flat_code import CodeCell, Script, is_computed, variable_outputs
 from graphir.runtime.recording.notes import Note
 from graphir.runtime.recording.numpy_.creation import makers_recorded, random_data
 from graphir.runtime.recording.numpy_.watched_code import calls_recorded
@@ -259,7 +254,7 @@ def _records(
         arrays.captured = stack.enter_context(of_captures)
         stack.enter_context(calls_recorded(functions))
         stack.enter_context(recording_with(recorder))
-        stack.callback(recorder.copy_back_resized_arrays)
+        stack.callback(recorder.memory.copy_back_resized)
         yield
 
 

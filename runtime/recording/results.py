@@ -56,8 +56,8 @@ def _walk(
         leaf = recorder.wrapped(number, recorder.add_unrecorded_input(number))
         leaves_by_id.setdefault(id(value), leaf)
     elif isinstance(value, (int, float, complex, np.datetime64, np.timedelta64)):
-        number, source = recorder.numbers.get(id(cast("Any", value)), (None, None))
-        if number is value:
+        source = recorder.numbers.source(value)
+        if source is not None:
             leaves_by_id.setdefault(id(source), source)
     elif not isinstance(value, _ATOMS) and id(value) not in visited:
         visited.add(id(value))
@@ -125,8 +125,8 @@ def output_names(
     for key, value in pairs:
         if isinstance(key, str):
             for name, leaf in _named_leaves(key, value):
-                number, source = recorder.numbers.get(id(leaf), (None, None))
-                leaf = source if number is leaf else leaf
+                source = recorder.numbers.source(leaf)
+                leaf = leaf if source is None else source
                 names[id(leaf.scalar if isinstance(leaf, RecordedNumber) else leaf)] = name
     return [names.get(id(value), "") for value in outputs]
 

@@ -83,7 +83,7 @@ class StructuredTrace(RecordingTrace):
         self.is_certain, self.take = False, self.recorder.add_unrecorded_input
         for trace in self.fields.values():
             trace.write(None)
-        self.version = self.recorder.count_write()
+        self.version = self.recorder.memory.count_write()
 
     def view_of_part(self, view: Array) -> RecordingTrace:
         """Return the trace of a view: of a field by that field's; of structured memory, this."""

@@ -160,7 +160,7 @@ class RecordingTrace:
                 if symbol is None
                 else symbol
             )
-            self.version = self.recorder.count_write()
+            self.version = self.recorder.memory.count_write()
             self.fingerprint = _print_of(self.plain)
             return
         # NumPy has written already, so the digest must not take this write for an unseen one.
@@ -302,7 +302,7 @@ def _found(array: RecordedValue, recorder: Recorder) -> RecordingTrace:
     ):
         parent = trace_of(source, recorder)
         return view_trace(parent, array.plain)
-    owner = recorder.owner(array.plain)  # as of a view of an array of another class
+    owner = recorder.memory.owner(array.plain)  # as of a view of an array of another class
     if owner is not None:
         return view_trace(owner, array.plain)
     return RecordingTrace(

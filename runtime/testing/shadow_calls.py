@@ -224,7 +224,7 @@ class ShadowCalls:
 
         def recorded(value: Any) -> Any:
             is_array = issubclass(cast("Any", type(value)), (np.ndarray, np.generic))
-            if not is_array or recorder.owner(value):
+            if not is_array or recorder.memory.owner(value):
                 return value
             symbol = symbols.get((str(value.dtype), value.shape))
             return recorder.wrapped(value, symbol)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from enum import Enum, auto
 from functools import partial
 from typing import Any, cast
 
@@ -17,6 +18,7 @@ from graphir.runtime.recording.numpy_.python_numbers import is_watched, numbers_
 from graphir.runtime.recording.operands import is_text, traced_leaves
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.values import (
+    Array,
     RecordedNumber,
     RecordedValue,
     TracedScalar,
@@ -25,6 +27,17 @@ from graphir.runtime.recording.values import (
     plains,
     recording_with,
 )
+
+
+class _Numbers(Enum):
+    """The numbers that the user's function gets from NumPy."""
+
+    RECORDED = auto()
+    """Recorded numbers: its steps are recorded, and a literal among its results is a constant."""
+    CONSTANT = auto()
+    """Numbers of Python that depend on no input: it may return what it records by itself."""
+    DATA = auto()
+    """Numbers of Python that depend on inputs: no result of it is recorded."""
 
 
 def vectorized(
@@ -39,61 +52,94 @@ def vectorized(
     """
     if vectorize.signature is not None:
         return recorder.call(original, (vectorize, func, args), {})
-    returned: list[Any] = []
-    user = vectorize.pyfunc
-    numbers_at = _numbers_by_call(recorder, vectorize, args) if is_watched(user) else None
-    name = f"{getattr(user, '__name__', type(user).__name__)} (vectorized)"
+    call = _VectorizedCall(recorder, vectorize, func, args)
+    real = call.run(original, vectorize)
+    if not isinstance(real, tuple):
+        return call.result(real, None)
+    parts = enumerate(cast("tuple[Array, ...]", real))
+    return tuple(call.result(part, place) for place, part in parts)
 
-    def called(*numbers: Any) -> Any:
-        with recording_with(recorder):
-            result: Any = func(*(numbers if numbers_at is None else numbers_at(len(returned))))
-        returned.append(result)
+
+class _VectorizedCall:
+    """A call of a np.vectorize object: it runs once, and then gives its results one by one."""
+
+    def __init__(self, recorder: Recorder, vectorize: Any, func: Any, args: Sequence[Any]) -> None:
+        self._recorder, self._func, self._args = recorder, func, args
+        user = vectorize.pyfunc
+        self._name = f"{getattr(user, '__name__', type(user).__name__)} (vectorized)"
+        self._numbers_at = _numbers_by_call(vectorize, args) if is_watched(user) else None
+        symbols = [recorder.before(arg) for arg in traced_leaves(list(args))]
+        if self._numbers_at is not None:
+            self._numbers = _Numbers.RECORDED
+        elif any(symbol is None or _depends_on_input(recorder, symbol) for symbol in symbols):
+            self._numbers = _Numbers.DATA
+        else:
+            self._numbers = _Numbers.CONSTANT
+        self._returned: list[Any] = []
+        """What the user's function has returned, call by call."""
+        self._asks_numpy = False
+        """Whether the user's function has called NumPy."""
+
+    def run(self, original: Any, vectorize: Any) -> Any:
+        """Return NumPy's result of the call, which is an array or a tuple of arrays."""
+        recorder, steps = self._recorder, self._recorder.located
+        with recording_with(None):
+            real = recorder.call(original, (vectorize, self._call, plains(list(self._args))), {})
+        self._asks_numpy = recorder.located != steps
+        recorder.locate()
+        if self._numbers is _Numbers.DATA:
+            # beside its results, the function may keep what it makes of the numbers
+            reason = "is called with Python numbers, by which it may go on"
+            for value in [recorder.calls.arguments] if self._asks_numpy else self._args:
+                NotingBuilder.read(recorder, self._name, value, reason)
+        return real
+
+    def _call(self, *numbers: Any) -> Any:
+        """Call the user's function in NumPy's stead, with recorded numbers if there are some."""
+        if self._numbers_at is not None:
+            numbers = tuple(self._numbers_at(len(self._returned)))
+        with recording_with(self._recorder):
+            result: Any = self._func(*numbers)
+        self._returned.append(result)
         return result
 
-    values = plains(list(args))
-    symbols = [recorder.before(arg) for arg in traced_leaves(list(args))]
-    has_data = numbers_at is None and any(
-        symbol is None or _depends_on_input(recorder, symbol) for symbol in symbols
-    )
-    calls = recorder.located
-    with recording_with(None):
-        real = recorder.call(original, (vectorize, called, values), {})
-    is_of_python = recorder.located == calls
-    recorder.locate()
-    if has_data:  # beside its results, the function may keep what it makes of the numbers
-        reason = "is called with Python numbers, by which it may go on"
-        for value in [*args] if is_of_python else [recorder.arguments]:
-            NotingBuilder.read(recorder, name, value, reason)
-    parts: Sequence[Any] = cast("Any", real) if isinstance(real, tuple) else (real,)
+    def result(self, part: Array, place: int | None) -> Any:
+        """Return a result in the form that the program gets; `place` is None of the only one."""
+        if is_text(part.dtype) and not self._asks_numpy:
+            return self._recorder.wrapped(part, None)
+        return self._recorder.outcome(self._name, part, partial(self._symbol, part, place))
 
-    def enter(place: int, part: NDArray[Any]) -> Symbol:
-        results = returned[len(returned) - part.size :]
-        elements = [x[place] if isinstance(real, tuple) else x for x in results]
+    def _symbol(self, part: Array, place: int | None) -> Symbol:
+        """Return the symbol of a result.
+
+        Raises UnrecordedError if the elements are not what NumPy has made the result of, or if the
+        function may have made them in steps that are not recorded.
+        """
+        recorder, returned = self._recorder, self._returned[len(self._returned) - part.size :]
+        elements = returned if place is None else [x[place] for x in returned]
         numbers = np.asarray(plains(elements)).astype(part.dtype).reshape(part.shape)
         if not np.array_equal(numbers, part, equal_nan=part.dtype.kind in "fc"):
             raise UnrecordedError("it orders the results of Python's functions by itself")
-        are_recorded = not has_data and all(
-            isinstance(x, TracedScalar) or (numbers_at is not None and is_literal(plain(x)))
-            for x in elements
-        )
-        if not (are_recorded or (is_of_python and all(map(_is_of_python, elements)))):
+        if all(map(self._is_recorded, elements)):
+            kinds: set[Any] = {type(plain(x)) for x in elements}
+            if len(kinds) > 1:
+                raise UnrecordedError("its results have several dtypes")
+        elif self._asks_numpy or not all(map(_is_of_python, elements)):
             raise UnrecordedError("NumPy calls it with Python numbers, which are not recorded")
-        kinds: set[Any] = {type(plain(x)) for x in elements}
-        is_mixed = are_recorded and len(kinds) > 1
-        if is_mixed:
-            raise UnrecordedError("its results have several dtypes")
         symbol, to = recorder.list_symbol(elements), recorder.dtype(part.dtype)
         flat = part.reshape(-1)
         cast = recorder.converted(symbol, elements, to, "result", "vectorize", flat, ASSIGN)
         return recorder.reshaped(cast, part.shape)
 
-    results = [
-        recorder.wrapped(part, None)
-        if is_text(part.dtype) and is_of_python
-        else recorder.outcome(name, part, partial(enter, place, part))
-        for place, part in enumerate(parts)
-    ]
-    return tuple(results) if isinstance(real, tuple) else results[0]
+    def _is_recorded(self, element: Any) -> bool:
+        """Whether the graph has all steps by which the function has made an element."""
+        match self._numbers:
+            case _Numbers.RECORDED:
+                return isinstance(element, TracedScalar) or is_literal(plain(element))
+            case _Numbers.CONSTANT:
+                return isinstance(element, TracedScalar)
+            case _Numbers.DATA:
+                return False
 
 
 def _is_of_python(value: Any) -> bool:
@@ -113,9 +159,7 @@ def _depends_on_input(recorder: Recorder, symbol: Symbol) -> bool:
     return not inputs.isdisjoint(reached)
 
 
-def _numbers_by_call(
-    recorder: Recorder, vectorize: np.vectorize, args: Sequence[Any]
-) -> Callable[[int], list[Any]] | None:
+def _numbers_by_call(vectorize: Any, args: Sequence[Any]) -> Callable[[int], list[Any]] | None:
     """Return a function from the number of a call to recorded numbers in place of its arguments.
 
     The answer is None without recorded numbers, or where NumPy may order the calls by the memory.

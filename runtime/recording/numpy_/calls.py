@@ -10,26 +10,17 @@ from __future__ import annotations
 
 import operator
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache, partial, reduce
+from collections.abc import Callable
+from functools import lru_cache, reduce
 from itertools import accumulate
-from types import (
-    BuiltinFunctionType,
-    FunctionType,
-    GeneratorType,
-    MethodType,
-)
+from types import BuiltinFunctionType, FunctionType, GeneratorType, MethodType
 from typing import Any, cast
 
 import numpy as np
 
 from graphir.numpy_api.arrays.operands import leaves
 from graphir.runtime.recording.captured import LIBRARIES, is_user
-from graphir.runtime.recording.leaving import (
-    AS_BYTES,
-    AS_NUMBER,
-    AS_TEXT,
-)
+from graphir.runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TEXT
 from graphir.runtime.recording.numpy_ import functions, ufuncs
 from graphir.runtime.recording.numpy_.creation import (
     array_symbol,
@@ -60,25 +51,21 @@ from graphir.runtime.recording.values import (
     recording_with,
 )
 
-READERS = frozenset(("_struct", "_decimal", "_datetime", "array", "_ctypes", "datetime", "decimal"))
-"""Compiled modules of Python's library whose functions and types read numbers from memory."""
+NUMBER_READERS = frozenset(
+    ("_struct", "_decimal", "_datetime", "array", "_ctypes", "datetime", "decimal",
+     "ctypes", "fractions", "json")
+)  # fmt: skip
+"""Modules of Python's library whose functions and types read numbers from memory.
+
+Those of the last three, which are written in Python, call such functions.
+"""
 BYTE_READERS = frozenset(
-    (
-        *(
-            "_hashlib",
-            "_sha1",
-            "_sha2",
-            "_sha256",
-            "_sha512",
-            "_sha3",
-            "_md5",
-            "_blake2",
-            "hashlib",
-        ),
-        *("zlib", "binascii", "base64", "_bz2", "_lzma", "marshal"),
-    )
-)
+    ("_hashlib", "_sha1", "_sha2", "_sha256", "_sha512", "_sha3", "_md5", "_blake2", "hashlib",
+     "zlib", "binascii", "base64", "_bz2", "_lzma", "marshal")
+)  # fmt: skip
 """Modules whose functions and types read bytes from memory."""
+_READING = {**dict.fromkeys(NUMBER_READERS, AS_NUMBER), **dict.fromkeys(BYTE_READERS, AS_BYTES)}
+"""How the functions of those modules read values from memory, as a reason."""
 _FOLLOWING = frozenset(
     ("builtins", "itertools", "functools", "_functools", "_operator", "operator", "_collections",
      "collections", "_heapq", "_bisect", "copy", "math", "cmath", "_io", "io", "sys", "gc",
@@ -86,40 +73,6 @@ _FOLLOWING = frozenset(
 )  # fmt: skip
 """Modules whose compiled functions keep recorded floats, or ask for their methods and operators."""
 _BYTE_TYPES = (memoryview, np.nditer, np.broadcast)
-PYTHON_READERS = frozenset(("ctypes", "fractions", "json"))
-"""Modules of Python's library that call such functions."""
-
-
-def callee(function: Callable[..., Any]) -> Any:
-    """Return the function that the program calls in place of a function."""
-    if active() is None:
-        return function
-    if type(function) is np.ufunc or type(function) is _DISPATCHER:
-        return _of_lists(function)
-    if isinstance(getattr(function, "__self__", None), np.ufunc):
-        return _of_lists(function)
-    if is_scalar_type(function):
-        return _scalar_type(function)
-    for builtin, of_plain in _OF_CLASS:
-        if function is builtin:
-            return of_plain
-    reason = reading_reason(function)
-    if reason:
-        return _reader(function, reason)
-    if function is eval or function is exec:
-        _note_unseen(function)
-        return function
-    if not isinstance(function, (FunctionType, MethodType)):
-        function = _number_reader(function)
-    if not isinstance(function, (BuiltinFunctionType, FunctionType, MethodType)):
-        return function
-    module = _module_of(function)
-    package = module.partition(".")[0]
-    if package == "_io":
-        return _writer(function)
-    if is_user(module):
-        return function
-    return _integer_reader(function if package in LIBRARIES else _from_outside(function), function)
 
 
 @lru_cache(maxsize=1024)
@@ -136,7 +89,7 @@ def _of_lists(function: Callable[..., Any]) -> Callable[..., Any]:
         if masked in kinds and isinstance(function, np.ufunc) and function.nout == 1 and not kwargs:
             return ufuncs.of_masked(function, args)
         recorder = active()
-        has_integers = recorder is not None and recorder.has_integers and not is_ufunc
+        has_integers = recorder is not None and recorder.numbers.has_integers and not is_ufunc
         has_integers = has_integers and _has_integers(args, kwargs)
         is_alone = list not in kinds and tuple not in kinds and "dtype" not in kwargs
         if is_alone and not has_integers:
@@ -193,7 +146,7 @@ _REALS = (float, np.integer, np.floating)
 
 def _sum(values: Iterable[Any], /, start: Any = 0) -> Any:
     recorder = active()
-    if recorder is None or not recorder.has_scalars:
+    if recorder is None or not recorder.numbers.has_any:
         return sum(values, start)
     numbers = [*values]
     if not any(isinstance(x, TracedInt) for x in numbers):
@@ -212,11 +165,9 @@ def _round(number: Any, /, ndigits: int | None = None) -> Any:
     return round(number) if ndigits is None else round(number, read_integer(ndigits))
 
 
-def _map(function: Callable[..., Any], *iterables: Iterable[Any]) -> Any:
-    return map(_OF_NUMBERS.get(id(function), function), *iterables)
-
-
-_OF_NUMBERS: dict[Any, Any] = {id(float): _float, id(int): _int}
+def _map(function: Any, *iterables: Any) -> Any:
+    is_number = function is float or function is int
+    return map(_IN_PLACE[id(function)] if is_number else function, *iterables)
 
 
 def _hasattr(value: Any, name: str, /) -> bool:
@@ -228,33 +179,86 @@ def _getattr(value: Any, name: str, /, *default: Any) -> Any:
     return getattr(owner, name, *default)
 
 
-_OF_CLASS = (
-    *((float, _float), (int, _int), (sum, _sum), (map, _map), (round, _round)),
-    (enumerate, _enumerate),
-    *((type, _type), (hasattr, _hasattr), (getattr, _getattr)),
-)
-"""Builtin functions, and functions that look at NumPy's value in place of a recorded value."""
+_IN_PLACE: dict[int, Callable[..., Any]] = {
+    id(float): _float,
+    id(int): _int,
+    id(type): _type,
+    id(sum): _sum,
+    id(map): _map,
+    id(round): _round,
+    id(enumerate): _enumerate,
+    id(hasattr): _hasattr,
+    id(getattr): _getattr,
+}
+"""Functions that look at recorded values as numbers, in place of Python's, by the id of these."""
 
 
-def is_scalar_type(function: Callable[..., Any]) -> bool:
-    """Whether a function is one of NumPy's scalar types."""
-    return isinstance(function, type) and issubclass(function, np.generic)
+def callee(function: Any) -> Any:
+    """Return the function that the program calls in place of a function."""
+    if active() is None:
+        return function
+    kind: Any = cast("Any", type(function))
+    return _CALLEES.get(kind, _callee_of_object)(function)
 
 
-def reading_reason(function: Callable[..., Any]) -> str:
-    """Return how a compiled function reads values from memory, as a reason; "" for any other."""
+def _callee_of_class(kind: Any) -> Any:
+    if issubclass(kind, np.generic):
+        return _scalar_type(cast("Any", kind))
+    if id(kind) in _IN_PLACE:
+        return _IN_PLACE[id(kind)]
+    if kind in _BYTE_TYPES:
+        return _reader(kind, AS_BYTES)
+    return _reader(kind, AS_NUMBER) if kind.__module__ in NUMBER_READERS else _number_reader(kind)
+
+
+def _callee_of_compiled(function: Any) -> Any:
+    """Return the callee of a compiled function, or of a compiled method with its object."""
+    if isinstance(function.__self__, np.ufunc):
+        return _of_lists(function)
+    if id(function) in _IN_PLACE:
+        return _IN_PLACE[id(function)]
+    if isinstance(function.__self__, bytes) and function.__name__ == "join":
+        return _reader(function, AS_BYTES)
+    if function is eval or function is exec:
+        _note_unseen(function)
+        return function
+    if _module_of(function).partition(".")[0] not in _READING:
+        reader = _number_reader(function)
+        if reader is not function:
+            return reader
+    return _callee_of_python(function)
+
+
+def _callee_of_python(function: Any) -> Any:
+    """Return the callee of a function or method by its module, as if its code were Python's."""
+    module = _module_of(function)
+    package = module.partition(".")[0]
+    if package in _READING:
+        return _reader(function, _READING[package])
+    if package == "_io":
+        return _writer(function)
+    if is_user(module):
+        return function
+    return _integer_reader(function if package in LIBRARIES else _from_outside(function), function)
+
+
+def _callee_of_object(function: Any) -> Any:
+    """Return the callee of an object with `__call__`; a class of a metaclass is one of them."""
     if isinstance(function, type):
-        kind = cast("type[Any]", function)
-        if kind in _BYTE_TYPES:
-            return AS_BYTES
-        return AS_NUMBER if kind.__module__ in READERS | PYTHON_READERS else ""
-    if not isinstance(function, (BuiltinFunctionType, FunctionType, MethodType)):
-        return ""
-    package = _module_of(function).partition(".")[0]
-    joins = function.__name__ == "join" and isinstance(getattr(function, "__self__", None), bytes)
-    if package in BYTE_READERS or joins:
-        return AS_BYTES
-    return AS_NUMBER if package in READERS | PYTHON_READERS else ""
+        return _callee_of_class(function)
+    is_of_ufunc = isinstance(getattr(function, "__self__", None), np.ufunc)
+    return _of_lists(function) if is_of_ufunc else _number_reader(function)
+
+
+_CALLEES: dict[type[Any], Callable[[Any], Any]] = {
+    np.ufunc: _of_lists,
+    _DISPATCHER: _of_lists,
+    type: _callee_of_class,
+    BuiltinFunctionType: _callee_of_compiled,
+    FunctionType: _callee_of_python,
+    MethodType: _callee_of_python,
+}
+"""For each type of a function, what returns the function that the program calls instead."""
 
 
 def _module_of(function: Callable[..., Any]) -> str:
@@ -268,7 +272,7 @@ def from_attribute(value: Any) -> Any:
     recorder = active()
     if recorder is None or type(value) is not np.ndarray or not recorder.locate():
         return value
-    return value if recorder.owner(value) is not None else data(recorder, "values", value)
+    return value if recorder.memory.owner(value) is not None else data(recorder, "values", value)
 
 
 def _from_outside(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -288,7 +292,7 @@ def _from_outside(function: Callable[..., Any]) -> Callable[..., Any]:
             return _calling_back(function)(*args, **kwargs)
         with recording_with(None):
             real = function(*args, **kwargs)
-        if type(real) is not np.ndarray or not recorder.locate() or recorder.owner(real):
+        if type(real) is not np.ndarray or not recorder.locate() or recorder.memory.owner(real):
             return real
         return data(recorder, function.__name__, real)
 
@@ -349,9 +353,9 @@ def _number_reader(function: Callable[..., Any]) -> Any:
     Other functions return as they are.
     """
     recorder = active()
-    if recorder is None or not recorder.has_scalars:
+    if recorder is None or not recorder.numbers.has_any:
         return function
-    reads_integers = recorder.has_integers and not _keeps_integers(function)
+    reads_integers = recorder.numbers.has_integers and not _keeps_integers(function)
     mixed = any(function is x for x in _ARITHMETIC) or (
         isinstance(function, BuiltinFunctionType) and function.__module__ == "_operator"
     )
@@ -359,27 +363,30 @@ def _number_reader(function: Callable[..., Any]) -> Any:
     if not reads_floats and not reads_integers:
         return function
 
+    name = getattr(function, "__name__", "a call")
+    inner = _reading_integers(function, name) if reads_integers else function
+
     def call(*args: Any, **kwargs: Any) -> Any:
-        name, values = getattr(function, "__name__", "a call"), [*leaves([args, kwargs])]
-        if reads_floats and (not mixed or any(map(reads_numbers, values))):
+        values = [*leaves([args, kwargs])]
+        if not mixed or any(map(reads_numbers, values)):
             for value in values:
                 read_number(name, value)
-        return _call_with_integers(function, name, args, kwargs, reads_integers)
+        return inner(*args, **kwargs)
+
+    return call if reads_floats else inner
+
+
+def _reading_integers(function: Any, name: str) -> Callable[..., Any]:
+    """Return a function that notes the recorded integers among its arguments as read."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        for value in leaves([args, kwargs]):
+            if isinstance(value, TracedInt):
+                read_number(name, value)
+        items = [map(_read_item, cast("Any", x)) if isinstance(x, _ITERATORS) else x for x in args]
+        return function(*items, **kwargs)
 
     return call
-
-
-def _call_with_integers(
-    function: Any, name: str, args: Sequence[Any], kwargs: Any, reads_integers: bool = True
-) -> Any:
-    """Call a function, and note the recorded integers among its arguments as read."""
-    if not reads_integers:
-        return function(*args, **kwargs)
-    for value in leaves([args, kwargs]):
-        if isinstance(value, TracedInt):
-            read_number(name, value)
-    args = [map(_read_item, cast("Any", x)) if isinstance(x, _ITERATORS) else x for x in args]
-    return function(*args, **kwargs)
 
 
 _ITERATORS = (GeneratorType, map, filter, zip)
@@ -388,13 +395,9 @@ _ITERATORS = (GeneratorType, map, filter, zip)
 def _integer_reader(function: Callable[..., Any], own: Callable[..., Any]) -> Any:
     """Return a function that notes recorded integers that `own`, a library's function, reads."""
     recorder = active()
-    if recorder is None or not recorder.has_integers or _keeps_integers(own):
+    if recorder is None or not recorder.numbers.has_integers or _keeps_integers(own):
         return function
-    return partial(_reading_integers, function, own.__name__)
-
-
-def _reading_integers(function: Callable[..., Any], name: str, *args: Any, **kwargs: Any) -> Any:
-    return _call_with_integers(function, name, args, kwargs)
+    return _reading_integers(function, own.__name__)
 
 
 def _keeps_integers(function: Callable[..., Any]) -> bool:
@@ -443,7 +446,7 @@ def _read_item(item: Any) -> Any:
 def read_integer(value: Any) -> Any:
     """Return a value of which compiled code may read recorded integers, with these noted."""
     recorder = active()
-    if recorder is None or not recorder.has_integers:
+    if recorder is None or not recorder.numbers.has_integers:
         return value
     return plain(_read_item(value)) if isinstance(value, TracedInt) else _read_item(value)
 
@@ -471,7 +474,7 @@ def _reads_memory(function: Callable[..., Any]) -> bool:
 def _note_unseen(function: Callable[..., Any]) -> None:
     """Note that `eval` or `exec` runs code that may read all recorded values in other ways."""
     recorder = active()
-    if recorder is not None and recorder.has_scalars and recorder.locate():
+    if recorder is not None and recorder.numbers.has_any and recorder.locate():
         recorder.read(function.__name__, object(), "runs code whose source is not recorded")
 
 
@@ -496,9 +499,9 @@ def _calling_back(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         recorder = active()
-        before = 0 if recorder is None else recorder.float_count
+        before = 0 if recorder is None else recorder.numbers.python_count
         result = function(*args, **kwargs)
-        is_called = recorder is not None and recorder.float_count > before
+        is_called = recorder is not None and recorder.numbers.python_count > before
         if is_called and any(callable(leaf) for leaf in leaves([args, kwargs])):
             reason = "calls a function of the program, whose numbers it may read"
             cast("Any", recorder).read(function.__name__, object(), reason)
@@ -583,11 +586,11 @@ def left_operand(value: Any) -> Any:
     """Return the left operand of an operator of the program."""
     if type(value) in _READING_INTEGERS:
         recorder = active()
-        return _Left(value) if recorder is not None and recorder.has_integers else value
+        return _Left(value) if recorder is not None and recorder.numbers.has_integers else value
     if type(value) in ASKING or not reads_numbers(value):
         return value
     recorder = active()
-    return _Left(value) if recorder is not None and recorder.has_scalars else value
+    return _Left(value) if recorder is not None and recorder.numbers.has_any else value
 
 
 _READING_INTEGERS = frozenset((float, bool, str, bytes))
@@ -607,10 +610,10 @@ def container(value: Any) -> Any:
     """Return the container in which the program stores an item."""
     recorder = active()
     kind: Any = cast("Any", type(value))
-    if recorder is None or not recorder.has_scalars or isinstance(value, RecordedValue):
+    if recorder is None or not recorder.numbers.has_any or isinstance(value, RecordedValue):
         return value
     if issubclass(kind, _KEEPING):
-        return _Keys(value) if recorder.has_integers else value
+        return _Keys(value) if recorder.numbers.has_integers else value
     is_python = isinstance(getattr(kind, "__setitem__", None), FunctionType)
     return value if is_python else _Memory(value)
 
@@ -618,7 +621,7 @@ def container(value: Any) -> Any:
 def sequence(value: Any) -> Any:
     """Return the container from which the program takes an item, or deletes one."""
     recorder = active()
-    if recorder is None or not recorder.has_integers or isinstance(value, RecordedValue):
+    if recorder is None or not recorder.numbers.has_integers or isinstance(value, RecordedValue):
         return value
     is_python = isinstance(getattr(cast("Any", type(value)), "__getitem__", None), FunctionType)
     return value if is_python else _Keys(value)

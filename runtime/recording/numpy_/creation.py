@@ -213,7 +213,7 @@ def _conversion(
 def array_symbol(recorder: Recorder, value: Any, real: Any) -> Symbol:
     """Return the symbol of a value as an array or a scalar of the dtype and shape of `real`."""
     if type(value) is np.ndarray and not recorder.has(value.dtype):
-        raise UnrecordedError(recorder.made_of_objects)
+        raise UnrecordedError(recorder.objects.reason)
     if isinstance(value, (list, tuple)) and isinstance(next(iter(leaves(value)), None), str):
         return recorder.constant_array(real)  # texts are data
     to, values = recorder.dtype(real.dtype), plains(value)
@@ -408,7 +408,7 @@ def _listed(recorder: Recorder, value: Any) -> Any:
     if not isinstance(value, Iterator):
         return value
     values = recorder.call(list, (cast("Iterator[Any]", value),), {})  # the iterator is the user's
-    recorder.forget_result()
+    recorder.calls.forget_result()
     return values
 
 
@@ -462,7 +462,7 @@ _METHODS: Sequence[tuple[Any, str, Callable[..., Any]]] = (
 def as_recorded(recorder: Recorder, value: Any) -> Any:
     """Return an operand of a function as a recorded array; the call of the function is to come."""
     array = _converted(recorder, _ASARRAY, value)
-    recorder.forget_result()
+    recorder.calls.forget_result()
     return array
 
 

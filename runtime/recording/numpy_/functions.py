@@ -89,13 +89,14 @@ def _takes(function: Any, handler: Any, args: Sequence[Any], kwargs: Mapping[str
 
 def _run(recorder: Recorder, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Run a function that is written in Python, whose inner calls are recorded."""
-    is_read = recorder.has_integers and not any(function is x for x in OF_TYPES)
+    numbers = recorder.numbers
+    is_read = numbers.has_integers and not any(function is x for x in OF_TYPES)
     if is_read:  # code of NumPy may read the memory of integers, as `range(n)` does
         args, kwargs = mapped(_integer_of_python, (tuple(args), dict(kwargs)))
-    if function in _ASKING_TYPES and recorder.float_count and _has_narrow_floats((args, kwargs)):
+    if function in _ASKING_TYPES and numbers.python_count and _has_narrow_floats((args, kwargs)):
         args, kwargs = mapped(_number_of_python, (tuple(args), dict(kwargs)))
-    recorder.calls.append(_name(function))
-    before, since, steps = recorder.writes, len(recorder.graph.symbols), len(recorder.steps)
+    recorder.calls.name_function(_name(function))
+    before, since, steps = recorder.memory.writes, len(recorder.graph.symbols), len(recorder.steps)
     try:
         result = recorder.call(function._implementation, args, kwargs)
         if len(recorder.steps) > steps and repeatable(recorder, (args, kwargs), before):
@@ -108,7 +109,7 @@ def _run(recorder: Recorder, function: Any, args: Sequence[Any], kwargs: Mapping
         if not repeatable(recorder, (args, kwargs), before):
             raise
     finally:
-        recorder.calls.pop()
+        recorder.calls.name_function("")
     # The function may have failed on a recorded array alone: if not, it fails again here.
     return opaque(recorder, _name(function), _plainly, (function, args, kwargs), {})
 
@@ -142,7 +143,7 @@ def _converted_scalar(recorder: Recorder, result: Any, since: int) -> Any:
     NumPy's functions convert a result by `x.dtype.type(result)`, which calls no method of it.
     `since` is the number of symbols before the function.
     """
-    last = recorder.last_scalar
+    last = recorder.numbers.last_scalar
     if last is None or last.symbol.index < since or not recorder.is_plain_number(result):
         return None
     value = np.asarray(last.plain)
@@ -167,7 +168,7 @@ def _entered(
     """
     kind: Any = cast("object", type(result))
     if recorder.has(result.dtype) if kind is np.ndarray else recorder.is_unknown_number(result):
-        owner = recorder.owner(result)
+        owner = recorder.memory.owner(result)
         if owner is not None:
             return recorder.viewed(result, view_trace(owner, result))
 
@@ -310,7 +311,7 @@ def _copyto(
     if isinstance(dst, RecordedValue):
         trace_of(dst, recorder).write(new)
     else:
-        recorder.note_plain_write(dst, new)
+        recorder.memory.note_plain_write(dst, new)
 
 
 def _isin(
@@ -353,7 +354,7 @@ def _put(recorder: Recorder, a: Any, ind: ArrayLike, v: ArrayLike, mode: str = "
 
 def _place(recorder: Recorder, arr: NDArray[Any], mask: ArrayLike, vals: ArrayLike) -> None:
     """Call np.place; whether it writes depends on the values of the mask."""
-    recorder.measure("numpy.place")
+    recorder.calls.measure("numpy.place")
     recorder.call(np.place, plains((arr, mask, vals)), {})
     if isinstance(arr, RecordedValue):
         note_writes(recorder, "numpy.place", [arr])

@@ -98,10 +98,12 @@ class RunningCall:
     Running calls are a stack: `outer` is the call inside of which this one runs, or None.
     """
 
-    __slots__ = ("_measured", "args", "error", "kwargs", "outer", "result")
+    __slots__ = ("_measured", "args", "error", "function", "kwargs", "outer", "result")
 
     def __init__(self, args: Sequence[Any], kwargs: Any, outer: RunningCall | None) -> None:
         self.args, self.kwargs, self.outer = args, kwargs, outer
+        self.function = ""
+        """The name of NumPy's function if that is written in Python, so that it makes calls."""
         self.result: Any = UNDONE
         """The plain result of NumPy; UNDONE before NumPy's call."""
         self.error: Exception | None = None

@@ -175,7 +175,7 @@ def _as_objects(recorder: Recorder, name: str, value: Any) -> Any:
 
 def wrapped_objects(recorder: Recorder, real: Array) -> RecordedObjects:
     """Return an object array in the form that the program gets."""
-    recorder.has_objects = True
+    recorder.objects.add_numbers()
     result = real.view(RecordedObjects)
     result._plain, result.recording_trace = real, ObjectTrace(recorder, real)  # pyright: ignore[reportPrivateUsage]
     return result

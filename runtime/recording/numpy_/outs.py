@@ -63,7 +63,7 @@ def store(recorder: Recorder, name: str, out: NDArray[Any], symbolic: Callable[[
     if isinstance(out, RecordedValue):
         trace_of(out, recorder).write(symbol)
     else:
-        recorder.note_plain_write(out, symbol)
+        recorder.memory.note_plain_write(out, symbol)
 
 
 def stored(

@@ -178,7 +178,7 @@ def _with(number: float, scalar: Any) -> Any:
     if value != number and not isnan(value):
         recorder.observed[scalar.symbol] = np.array(number)
         scalar = recorder.wrapped(np.float64(number), scalar.symbol)
-    recorder.float_count += 1
+    recorder.numbers.add_float()
     result = float.__new__(RecordedFloat, number)
     result.plain, result.scalar = number, scalar
     return result
@@ -188,8 +188,7 @@ def _int_with(number: int, scalar: Any) -> Any:
     """Return a recorded integer with the symbol of a scalar of the same value."""
     recorder = active()
     assert recorder is not None and plain(scalar) == number
-    recorder.float_count += 1
-    recorder.has_integers = True
+    recorder.numbers.add_integer()
     result = int.__new__(RecordedInt, number)
     result.plain, result.scalar = number, scalar
     return result

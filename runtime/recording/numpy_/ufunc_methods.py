@@ -37,7 +37,7 @@ def at(recorder: Recorder, ufunc: np.ufunc, inputs: tuple[Any, ...]) -> None:
     if isinstance(target, RecordedValue) and adds_exactly(target, ufunc, *inputs[2:]):
         add_at(recorder, ufunc, *inputs)
         return
-    recorder.measure(name)
+    recorder.calls.measure(name)
     recorder.call(ufunc.at, map(plains, inputs), {})
     recorder.note(
         name,

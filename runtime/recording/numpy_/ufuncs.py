@@ -48,7 +48,7 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str
     """Call a ufunc, or a method of a ufunc, on recorded operands; record the ops of its result."""
     recorder = recording()
     recorder.locate()
-    if (recorder.has_objects or ufunc not in OPS) and objects.takes(ufunc, inputs):
+    if (recorder.objects.has_numbers or ufunc not in OPS) and objects.takes(ufunc, inputs):
         return objects.call(ufunc, method, inputs, kwargs)
     if method == "__call__" and not kwargs and ufunc.nout == 1:
         args = _operands(recorder, ufunc, inputs)
@@ -161,7 +161,7 @@ def operate(function: Callable[..., Any], ufunc: np.ufunc, inputs: tuple[Any, ..
     recorder.locate()
     if type(inputs[-1]) is np.ma.MaskedArray:
         return NotImplemented
-    if recorder.has_objects and objects.takes(ufunc, inputs):
+    if recorder.objects.has_numbers and objects.takes(ufunc, inputs):
         return objects.call(ufunc, "__call__", inputs, {})
     real = recorder.call(function, map(plain, inputs), {})
     if not hasattr(real, "dtype"):

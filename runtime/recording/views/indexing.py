@@ -87,7 +87,7 @@ _OF_PYTHON = frozenset((tuple, list, RecordedInt))
 
 def _of_recorded(recorder: Recorder | None, key: Key) -> Any:
     """Return a key of recorded arrays and scalars, in place of lists and integers of Python."""
-    if recorder is None or not recorder.has_scalars:
+    if recorder is None or not recorder.numbers.has_any:
         return key
     if type(key) is tuple:
         return tuple([_part(recorder, x) for x in cast("tuple[Any, ...]", key)])

@@ -40,11 +40,11 @@ def resize(x: RecordedValue, *shape: Any, refcheck: bool = True) -> None:
     if new.size == x.size:
         shape_in_place(x, lambda array: np.ndarray.resize(array, new.shape, refcheck=False))
         return
-    entry = recorder.resized_arrays.get(id(x))
-    if original.base is not None and not entry:
+    is_resized = recorder.memory.is_resized(x)
+    if original.base is not None and not is_resized:
         recorder.call(original.resize, shape, {"refcheck": refcheck})
     is_shared = counts_references() and is_held(original, _HOLDERS)
-    if refcheck and not entry and is_shared:
+    if refcheck and not is_resized and is_shared:
         recorder.call(_refused, (), {})
     before, in_order = recorder.before(x), original.flags.c_contiguous
 
@@ -53,7 +53,7 @@ def resize(x: RecordedValue, *shape: Any, refcheck: bool = True) -> None:
             raise UnrecordedError("its elements are not in row-major order")
         return recorder.reshaped(_cut_or_filled(recorder, before, new.size), new.shape)
 
-    recorder.resized_arrays.setdefault(id(x), (x, original))
+    recorder.memory.add_resized(x, original)
     order = new.flags.f_contiguous and not new.flags.c_contiguous
     np.ndarray.__setstate__(x, (1, new.shape, new.dtype, order, new.tobytes("A")))  # pyright: ignore
     recorder.replace_memory(x, "resize", enter)
