@@ -34,7 +34,6 @@ from graphir.numpy_api.arrays.memory import (
     Array,
     ArrayValue,
     Cell,
-    LayoutUse,
     OrderError,
     TracedValue,
     TraceMemory,
@@ -360,7 +359,6 @@ def assign_all(x: ArrayValue, value: Any) -> None:
     if is_known(x, value) and type(value) is not TracedNumber:
         plainly(operator.setitem, x.plain, ..., plains(value))
         x.cell.changed()
-        x.memory.reads_layouts(LayoutUse.ALL)
     else:
         assign(x, value)
 

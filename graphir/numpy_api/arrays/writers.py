@@ -10,21 +10,19 @@ from typing import Any, cast
 
 import numpy as np
 
-from graphir import ops
 from graphir.dtypes import DType
 from graphir.errors import GraphError, MissingOpError
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.arrays.indexing import flat_places, keys_of
-from graphir.numpy_api.arrays.memory import ArrayValue, LayoutUse, TracedValue, TraceMemory, plainly
+from graphir.numpy_api.arrays.memory import ArrayValue, TracedValue, TraceMemory, plainly
 from graphir.numpy_api.arrays.operands import (
     array_from,
     assigned,
     broadcast,
     cast_to_out,
     is_known,
-    operand,
     plains,
-    where_mask,
+    write_where,
 )
 from graphir.numpy_api.counting import joined_at
 from graphir.numpy_api.signatures import bound
@@ -65,7 +63,6 @@ def _write_known(x: ArrayValue, function: Any, args: Any, kwargs: Any) -> None:
     """Execute a call of NumPy that writes known values to an array of known values."""
     plainly(function, *plains(args), **plains(kwargs))
     x.cell.changed()
-    x.memory.reads_layouts(LayoutUse.ALL)
 
 
 def _target(x: Any, name: str) -> ArrayValue:
@@ -97,10 +94,7 @@ def _copyto(
     else:
         symbol = cast_to_out(memory, into, broadcast(memory, value.read(), into.dims), casting)
     symbol = broadcast(memory, symbol, into.dims)
-    if where is not True:
-        mask = operand(memory, where_mask(memory, where))
-        symbol = memory.graph.apply(ops.where, (mask, symbol, into.read()), {})
-    into.write(symbol)
+    write_where(memory, into, symbol, where)
 
 
 def add_at(memory: TraceMemory, ufunc: np.ufunc, a: Any, indices: Any, b: Any = None) -> None:
