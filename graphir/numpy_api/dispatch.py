@@ -31,7 +31,7 @@ from graphir.location import (
 from graphir.numpy_api.functions import FUNCTIONS
 from graphir.numpy_api.products import strong
 from graphir.numpy_api.reductions import accumulations
-from graphir.numpy_api.reductions.masked import UNSET, reduced
+from graphir.numpy_api.reductions.masked import UNSET, ReductionArguments, reduced
 from graphir.numpy_api.signatures import bound, refuse, without_usual_axes
 from graphir.numpy_api.traced_numbers import TracedNumber
 from graphir.numpy_api.ufuncs import (
@@ -366,7 +366,8 @@ def _reduce(
     if initial is UNSET and where is True and to is None:
         return graph.apply(op, (x,), {"axis": axis, "keepdims": keepdims})
     (x,) = symbols_of(graph, ops.negative, (x,))
-    return reduced(DirectAdder(graph), op, x, axis, keepdims, to, initial, where)
+    arguments = ReductionArguments(axis, keepdims, to, initial, where)
+    return reduced(DirectAdder(graph), op, x, arguments)
 
 
 def _accumulate(

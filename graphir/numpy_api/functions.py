@@ -27,7 +27,7 @@ from graphir.numpy_api.movement import MOVEMENT, as_symbols, axes_of, flat
 from graphir.numpy_api.pieces import PIECES, unstack
 from graphir.numpy_api.products import PRODUCTS
 from graphir.numpy_api.reductions import masked
-from graphir.numpy_api.reductions.masked import UNSET, reduced
+from graphir.numpy_api.reductions.masked import UNSET, ReductionArguments, reduced
 from graphir.numpy_api.statistics import STATISTICS, quantiles, spread_dtype
 from graphir.numpy_api.traced_numbers import TracedNumber
 from graphir.numpy_api.ufuncs import DirectAdder
@@ -49,7 +49,8 @@ def _reduced(
 ) -> Symbol:
     """Return a reduction that starts from a value, or leaves out elements."""
     a = _operand(a, initial, where)
-    return reduced(DirectAdder(a.graph), op, a, axis, keepdims, dtype, initial, where)
+    arguments = ReductionArguments(axis, keepdims, dtype, initial, where)
+    return reduced(DirectAdder(a.graph), op, a, arguments)
 
 
 def _operand(a: ArrayOrNumber, *others: Any) -> Symbol:
@@ -129,7 +130,8 @@ def _mean(
             fix="leave dtype out, and .astype(...) the mean",
         )
     a = _operand(a, where)
-    return masked.mean(DirectAdder(a.graph), a, axis, keepdims, to, where)
+    arguments = ReductionArguments(axis, keepdims, to, where=where)
+    return masked.mean(DirectAdder(a.graph), a, arguments)
 
 
 def _spread(op: Op) -> Function:
@@ -146,8 +148,8 @@ def _spread(op: Op) -> Function:
         over = ddof if correction is None else correction
         a = _operand(a, where)
         to = spread_dtype(a, dtype)
-        build = DirectAdder(a.graph)
-        return masked.spread(build, op, a, axis, keepdims, to, where, correction=over)
+        arguments = ReductionArguments(axis, keepdims, to, where=where)
+        return masked.spread(DirectAdder(a.graph), op, a, arguments, over)
 
     return reduce
 

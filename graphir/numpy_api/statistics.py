@@ -17,6 +17,7 @@ from graphir.ir.symbol import Symbol
 from graphir.numpy_api.movement import as_symbols, axes_of, moveaxis
 from graphir.numpy_api.products import wide
 from graphir.numpy_api.reductions import masked
+from graphir.numpy_api.reductions.masked import ReductionArguments
 from graphir.numpy_api.ufuncs import DirectAdder
 from graphir.ops.dims import Size
 from graphir.ops.op import Op
@@ -39,7 +40,9 @@ def _without_nan(a: Symbol, instead: float) -> Symbol:
 def _nan_adding(op: Op, neutral: int) -> Function:
     def reduce(a: Symbol, axis: Any = None, dtype: Any = None, *, keepdims: Any = False) -> Symbol:
         a = _without_nan(a, neutral)
-        return masked.reduced(DirectAdder(a.graph), op, a, axis, keepdims, dtype)
+        return masked.reduced(
+            DirectAdder(a.graph), op, a, ReductionArguments(axis, keepdims, dtype)
+        )
 
     return reduce
 
@@ -63,28 +66,22 @@ def _count(a: Symbol, axis: Ints | None, keepdims: bool) -> Symbol:
     return ops.sum(there, axis=axis, keepdims=keepdims, dtype="int64")
 
 
-def _shared_out(total: Symbol, count: Symbol) -> Symbol:
-    wider = DType.complex128 if total.dtype.is_complex else DType.float64
-    return (total.cast(wider) / count.cast(wider)).cast(total.dtype)
-
-
-def _nanmean(
-    a: Symbol, axis: Ints | None = None, dtype: DTypeLike | None = None, *, keepdims: bool = False
-) -> Symbol:
+def _nanmean(a: Symbol, axis: Any = None, dtype: Any = None, *, keepdims: Any = False) -> Symbol:
     build = DirectAdder(a.graph)
     if not a.dtype.is_inexact:
         to = None if dtype is None else DType(dtype)
-        return masked.mean(build, a, axis, keepdims, to)
-    total = masked.reduced(build, ops.sum, _without_nan(a, 0), axis, keepdims, dtype)
-    return _shared_out(total, _count(a, axis, keepdims))
+        return masked.mean(build, a, ReductionArguments(axis, keepdims, to))
+    arguments = ReductionArguments(axis, keepdims, dtype)
+    total = masked.reduced(build, ops.sum, _without_nan(a, 0), arguments)
+    return masked.shared_out(build, total, _count(a, axis, keepdims))
 
 
 def _nanvar(
     a: Symbol, axis: Any = None, dtype: Any = None, *, ddof: int = 0, keepdims: Any = False
 ) -> Symbol:
-    to = spread_dtype(a, dtype)
+    build, to = DirectAdder(a.graph), spread_dtype(a, dtype)
     if not a.dtype.is_inexact:
-        return masked.spread(DirectAdder(a.graph), ops.var, a, axis, keepdims, to, correction=ddof)
+        return masked.spread(build, ops.var, a, ReductionArguments(axis, keepdims, to), ddof)
     a = a if to is None else a.cast(to)
     off = ops.where(ops.is_nan(a), _like(a, 0), a - _nanmean(a, axis, keepdims=True))
     squares = ops.real(off * ops.conj(off)) if a.dtype.is_complex else off * off
@@ -92,7 +89,8 @@ def _nanvar(
         ops.sum(squares, axis=axis, keepdims=keepdims),
         _count(a, axis, keepdims) - ddof,
     )
-    return ops.where(freedom > 0, _shared_out(total, freedom), _like(total, np.nan))
+    mean = masked.shared_out(build, total, freedom)
+    return ops.where(freedom > 0, mean, _like(total, np.nan))
 
 
 def _nanstd(
@@ -183,7 +181,7 @@ def _average(
     a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False
 ) -> Any:
     if weights is None:
-        mean = masked.mean(DirectAdder(a.graph), a, axis, keepdims)
+        mean = masked.mean(DirectAdder(a.graph), a, ReductionArguments(axis, keepdims))
         count = a.size if axis is None else prod(a.shape[i] for i in axes_of(a, axis))
         return (mean, ops.broadcast_to(_like(mean, count), mean.shape)) if returned else mean
     a, weights = as_symbols(a, weights)
@@ -199,7 +197,8 @@ def _average(
     if weights.shape != a.shape:
         weights = ops.broadcast_to(weights, a.shape)
     build = DirectAdder(weights.graph)
-    total = masked.reduced(build, ops.sum, weights, axis, keepdims, products.dtype)
+    arguments = ReductionArguments(axis, keepdims, products.dtype)
+    total = masked.reduced(build, ops.sum, weights, arguments)
     mean = ops.sum(products, axis=axis, keepdims=keepdims) / total
     return (mean, total) if returned else mean
 

@@ -10,9 +10,10 @@ import inspect
 import math
 import re
 import warnings
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
@@ -211,45 +212,64 @@ def trace_into(
     `layouts` are the layouts of the arrays among the types, in their order, if the graph is for
     calls in this process. Without layouts, arrays are in row-major order and share no memory.
     """
-    args = _name_arguments(function, types, keywords)
-    slots: list[Any] = []
+    named_types = _name_arguments(function, types, keywords)
     arguments = Arguments(graph, layouts)
-    operands_tree: Any = mapped(arguments.entered, args, "")
+    operands_tree: Any = mapped(arguments.entered, named_types, "")
     numbers = graph.trace_state.numbers
     if not graph.inputs and numbers is None:
-        mapped(_no_name, args, "")
-    tree = mapped(lambda leaf, _: _slot(leaf, slots), operands_tree, "")
-    graph.trace_state.is_tracing = True
+        mapped(_no_name, named_types, "")
+    places = count()  # of the arguments before the call, in which the function may change them
+    positional, named = mapped(lambda leaf, _: _slot(leaf, places), operands_tree, "")
     outputs: list[Symbol] = []
-    try:
-        with makers_traced(function), graph, _no_shuffles(), tracing_with(arguments.memory):
-            result = function(*operands_tree[0].values(), **operands_tree[1])
-        if graph.trace_state.refusal is not None:
-            raise graph.trace_state.refusal
-        outputs_tree = mapped(
-            lambda leaf, path: _left(graph, leaf, path, outputs), result, "the result"
-        )
-        aliases, result_layouts = arguments.memory_of_results(outputs_tree, result)
-    except (Exception, SystemExit) as error:
-        if graph.trace_state.refusal is None or _is_same(error, graph.trace_state.refusal):
-            raise
-        raise graph.trace_state.refusal from None  # which the function has caught
-    finally:
-        graph.trace_state.is_tracing = False
-        if numbers is not None:
-            numbers.close()
+    outputs_tree, aliases, result_layouts = _call(function, operands_tree, arguments, outputs)
     writes = arguments.written_arguments(outputs)
     if not outputs:
         raise GraphError(
             "the function returns no symbol, so there is nothing to compute", op=graph.name
         )
-    if arguments.memory is not None:
+    memory = arguments.memory
+    if memory is not None:
         outputs += _dead_checks(graph, outputs)
     graph.output(*outputs)
-    inputs_tree = tuple(tree[0].values()), tree[1]
-    layout_use = LayoutUse.NONE if arguments.memory is None else arguments.memory.layout_use
-    tail = layout_use, aliases, result_layouts, arguments.axes_of_inputs()
-    return Trace(graph, inputs_tree, outputs_tree, numbers, (), writes, *tail)
+    return Trace(
+        graph,
+        inputs_tree=(tuple(positional.values()), named),
+        outputs_tree=outputs_tree,
+        numbers=numbers,
+        writes=writes,
+        layout_use=LayoutUse.NONE if memory is None else memory.layout_use,
+        aliases=aliases,
+        layouts=result_layouts,
+        input_axes=arguments.axes_of_inputs(),
+    )
+
+
+def _call(
+    function: Callable[..., Any], operands_tree: Any, arguments: Arguments, outputs: list[Symbol]
+) -> tuple[Any, list[ResultAlias], list[ResultLayout]]:
+    """Call a function on its operands and return the tree, aliases and layouts of the results.
+
+    The symbols of the results are appended to `outputs`. A refusal that the function has caught is
+    raised again here, in place of the result or of any later error.
+    """
+    graph, state = arguments.graph, arguments.graph.trace_state
+    numbers, (positional, named) = state.numbers, operands_tree
+    state.is_tracing = True
+    try:
+        with makers_traced(function), graph, _no_shuffles(), tracing_with(arguments.memory):
+            result = function(*positional.values(), **named)
+        if state.refusal is not None:
+            raise state.refusal
+        tree = mapped(lambda leaf, path: _left(graph, leaf, path, outputs), result, "the result")
+        return tree, *arguments.memory_of_results(tree, result)
+    except (Exception, SystemExit) as error:
+        if state.refusal is None or _is_same(error, state.refusal):
+            raise
+        raise state.refusal from None  # which the function has caught
+    finally:
+        state.is_tracing = False
+        if numbers is not None:
+            numbers.close()
 
 
 def _is_same(error: BaseException, refusal: GraphirError) -> bool:
@@ -412,13 +432,12 @@ def _of_kind(values: Mapping[Any, Any], kind: type) -> list[Any]:
     return [values[kind(i)] for i in range(len(values)) if kind(i) in values]
 
 
-def _slot(value: Any, slots: list[Any]) -> Slot | NumberSlot | Static:
+def _slot(value: Any, places: Iterator[int]) -> Slot | NumberSlot | Static:
     if type(value) is TracedNumber:
         return NumberSlot(value.index)
     if not isinstance(value, (Symbol, ArrayValue, ScalarValue)):
         return Static(value)
-    slots.append(value)
-    return Slot(len(slots) - 1)
+    return Slot(next(places))
 
 
 # -- arguments and results

@@ -36,6 +36,7 @@ from graphir.numpy_api.arrays.memory import (
 )
 from graphir.numpy_api.arrays.operands import adopted, array_from, cast_symbol, plains
 from graphir.numpy_api.arrays.selection import SelectionValue
+from graphir.numpy_api.arrays.temporaries import set_experiment
 from graphir.numpy_api.arrays.value_methods import (
     REDUCTIONS,
     DispatchProtocols,
@@ -56,9 +57,9 @@ from graphir.ops.op import GraphValue
 from graphir.semantics.library_calls import Function
 
 
-def _operator(function: Function) -> Any:
-    def operate(self: GraphValue, *other: Any) -> Any:
-        return ufunc_calls.operate(function, self, *other)
+def _operator(function: Any, call: Callable[..., Any] = ufunc_calls.operate) -> Any:
+    def operate(self: Any, *other: Any) -> Any:
+        return call(function, self, *other)
 
     return operate
 
@@ -329,10 +330,15 @@ class SymbolicArray(DispatchProtocols, FunctionMethods, UnknownValueMethods, Arr
             copy = memory.plain_array(self.plain.copy(cast("Any", order)))
             copy.cell.fill = self.cell.fill
             return copy
+        return self._laid_out(self.read(), order)
+
+    def _laid_out(self, symbol: Symbol, order: str) -> Any:
+        """Return a new array of a symbol, in the layout that `order` makes of this array's."""
         if self.layout is None or (self.in_order and order != "F"):
-            return memory.value_of(self.read())
-        plain = np.empty_like(self.plain, order=cast("Any", order), subok=False)
-        return memory.array(Cell(memory, plain, self.read()))
+            return self.memory.value_of(symbol)
+        dtype = symbol.dtype.to_numpy()
+        plain = np.empty_like(self.plain, dtype, cast("Any", order), subok=False)
+        return self.memory.array(Cell(self.memory, plain, symbol))
 
     def __copy__(self) -> Any:
         return self._copied("K")
@@ -363,10 +369,7 @@ class SymbolicArray(DispatchProtocols, FunctionMethods, UnknownValueMethods, Arr
             )
         if new.dtype is symbol.dtype:
             return self if self.lies_in(order) and not copy else self._copied(order)
-        if self.layout is None or (self.in_order and order != "F"):
-            return self.memory.value_of(new)
-        plain = np.empty_like(self.plain, to, cast("Any", order), subok=False)
-        return self.memory.array(Cell(self.memory, plain, new))
+        return self._laid_out(new, order)
 
     @property
     def real(self) -> Any:
@@ -670,8 +673,9 @@ for _class, _numpys in (
 
 
 _bound = at_boundary("an experiment", len)  # as `bounded` does with the methods above
-ufunc_calls.set_experiment(
-    lambda function: _bound(_operator(function)), lambda call: _bound(ufunc_protocol(call))
+set_experiment(
+    lambda function, call: _bound(_operator(function, call)),
+    lambda call: _bound(ufunc_protocol(call)),
 )
 
 

@@ -378,11 +378,15 @@ def asks_in_trace(memory: TraceMemory) -> bool:
 
     graphir's own code does not, and nobody does after the trace: they see a value's symbol.
     """
-    frame = _getframe(2)
+    return active_memory() is memory and not is_internal(caller_of_boundary())
+
+
+def caller_of_boundary() -> FrameType:
+    """Return the frame that calls the innermost method at the boundary, inside of which we run."""
+    frame = _getframe(1)
     while frame.f_code is not _BOUNDED and frame.f_back is not None:
         frame = frame.f_back
-    caller = frame.f_back or frame
-    return active_memory() is memory and not is_internal(caller)
+    return frame.f_back or frame
 
 
 # -- the class that a value has in NumPy

@@ -10,7 +10,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from graphir import ops
 from graphir.errors import GraphirError
 from graphir.ir.operators.in_place import is_scalar
 from graphir.ir.symbol import Symbol
@@ -20,7 +19,6 @@ from graphir.numpy_api.arrays.memory import (
     Array,
     ArrayValue,
     Cell,
-    LayoutUse,
     ScalarValue,
     TracedValue,
     TraceMemory,
@@ -37,9 +35,8 @@ from graphir.numpy_api.arrays.operands import (
     layouts,
     leaves,
     mapped,
-    operand,
     plains,
-    where_mask,
+    write_where,
 )
 from graphir.numpy_api.traced_numbers import concrete
 from graphir.semantics.library_calls import Function
@@ -157,7 +154,6 @@ def call_numpy(
     result = plainly(function, *plains(args), **plains(kwargs))
     for out in outs:
         out.cell.changed()
-        memory.reads_layouts(LayoutUse.ALL)
     return adopted(memory, result, arrays_of(args, kwargs))
 
 
@@ -181,10 +177,7 @@ def write_outputs(
         if spreads and isinstance(into, ArrayValue) and symbol.rank <= len(into.dims):
             symbol = broadcast(memory, symbol, into.dims)
         new = cast_to_out(memory, into, symbol, casting)
-        if where is not True:
-            mask = operand(memory, where_mask(memory, where))
-            new = memory.graph.apply(ops.where, (mask, new, into.read()), {})
-        into.write(new)
+        write_where(memory, into, new, where)
         outputs.append(into)
     return tuple(outputs) if several else outputs[0]
 

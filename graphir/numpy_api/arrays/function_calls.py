@@ -35,7 +35,6 @@ from graphir.numpy_api.arrays.memory import (
     Array,
     ArrayValue,
     Cell,
-    LayoutUse,
     OrderError,
     TracedValue,
     TraceMemory,
@@ -368,7 +367,6 @@ def assign_all(x: ArrayValue, value: ArrayLike) -> None:
     if is_known(x, value) and type(value) is not TracedNumber:
         plainly(operator.setitem, x.plain, ..., plains(value))
         x.cell.changed()
-        x.memory.reads_layouts(LayoutUse.ALL)
     else:
         assign(x, value)
 

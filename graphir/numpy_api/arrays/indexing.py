@@ -22,7 +22,6 @@ from graphir.numpy_api.arrays.memory import (
     ArrayIndexError,
     ArrayValue,
     Cell,
-    LayoutUse,
     ScalarValue,
     TracedValue,
     TraceMemory,
@@ -269,7 +268,6 @@ def put(x: ArrayValue, key: Any, value: Any) -> None:
         x.check_writable()
         plainly(operator.setitem, x.plain, plains(key), plains(value))
         x.cell.changed()
-        memory.reads_layouts(LayoutUse.ALL)
         return
     x.check_writable()
     if isinstance(value, (list, tuple)) and any(array.cell is x.cell for array in arrays_of(value)):

@@ -362,9 +362,10 @@ class Cell:
         return graph.constant_of(array_of(np.array(values, order="C"), None))
 
     def changed(self) -> None:
-        """Count a write, and drop the facts about the old values."""
+        """Count a write, drop the facts about the old values, and note the use of layouts."""
         self.version += 1
         self.fill = self.constant = None
+        self.memory.reads_layouts(LayoutUse.ALL)
 
 
 class TracedValue(GraphValue):
@@ -549,7 +550,6 @@ class ArrayValue(TracedValue):
         cell.symbol = whole
         cell.changed()
         self._read, self._version = symbol, cell.version
-        cell.memory.reads_layouts(LayoutUse.ALL)
 
     def check_writable(self) -> None:
         """Raise GraphError if the array is read-only or its memory is frozen."""

@@ -113,6 +113,14 @@ def where_mask(memory: TraceMemory, where: Any) -> Any:
     return array
 
 
+def write_where(memory: TraceMemory, into: ArrayValue, new: Symbol, where: Any) -> None:
+    """Write a symbol of the dtype and shape of an array, at the true elements of `where` alone."""
+    if where is not True:
+        mask = operand(memory, where_mask(memory, where))
+        new = memory.graph.apply(ops.where, (mask, new, into.read()), {})
+    into.write(new)
+
+
 def adopted(memory: TraceMemory, result: Any, sources: Sequence[ArrayValue]) -> Any:
     """Return NumPy's result on known values with symbolic arrays in place of its arrays.
 

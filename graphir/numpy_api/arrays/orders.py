@@ -6,11 +6,10 @@ refused: einsum of floats, and functions of vectors that run backwards.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, cast
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
 
 from graphir.dtypes import DType
 from graphir.errors import GraphError, PromotionError
@@ -49,13 +48,47 @@ from graphir.semantics.numpy_loops import (
 )
 from graphir.semantics.sums import SumOrder, layout_of_sum, rounds_each_sum
 
-_SUMS = frozenset(("sum", "prod", "mean", "var", "std"))
-"""The reductions whose order of additions is that of memory."""
-_SUMS_OF_COPIES = frozenset(f"nan{name}" for name in _SUMS)
-"""The reductions of a copy without NaN, which has its axes in the order of the original's."""
-_SUMMING: dict[np.ufunc, Any] = {np.add: np.sum, np.multiply: np.prod}
 _EXTREMES = (np.maximum, np.minimum, np.fmax, np.fmin)
 """The ufuncs whose reductions choose one of two equal zeros, otherwise for float16 than ops do."""
+
+
+class _Order(NamedTuple):
+    """What the code of a function that is no ufunc adds, rounds or compares otherwise than ops."""
+
+    sum: Callable[..., Any] | None = None
+    """The reduction that adds along the axes as they lie in memory. The function itself, or what
+    one that skips NaN runs on a copy without NaN, which has its axes in the original's order."""
+    compares_halves: bool = False
+    """Whether it compares float16 in float16, where ops compute in float32."""
+    rounds_halves: bool = False
+    """Whether it rounds each step to float16, or to the dtype that `dtype=` names."""
+    has_own_code: bool = False
+    """Whether floats add, and zeros get their signs, by NumPy's partitions or products."""
+
+
+_SUMS = np.sum, np.prod, np.mean, np.var, np.std
+_COMPARING = np.sort, np.argsort, np.max, np.min, np.amax, np.amin, np.nanmax, np.nanmin
+_ROUNDING = (
+    *(np.cumsum, np.cumprod, np.cumulative_sum, np.cumulative_prod),
+    *(np.nancumsum, np.nancumprod, np.linalg.matrix_power),
+)
+_OWN_CODE = (
+    *(np.quantile, np.percentile, np.nanquantile, np.nanpercentile, np.nanmedian),
+    *(np.convolve, np.correlate),
+)
+_ORDERS: dict[Callable[..., Any], _Order] = {
+    **{function: _Order(sum=function) for function in _SUMS},
+    np.nansum: _Order(sum=np.sum),
+    np.nanprod: _Order(sum=np.prod),
+    np.nanmean: _Order(sum=np.mean),
+    np.nanvar: _Order(sum=np.var),
+    np.nanstd: _Order(sum=np.std),
+    **dict.fromkeys(_COMPARING, _Order(compares_halves=True)),
+    **dict.fromkeys(_ROUNDING, _Order(rounds_halves=True)),
+    **dict.fromkeys(_OWN_CODE, _Order(has_own_code=True)),
+}
+"""The functions that differ from ops; of_function checks einsum, clip and trace by themselves."""
+_REDUCTIONS: dict[np.ufunc, Callable[..., Any]] = {np.add: np.sum, np.multiply: np.prod}
 _SETTINGS = frozenset(
     (
         *("axis", "dtype", "keepdims", "ddof", "correction", "where", "initial"),
@@ -74,11 +107,13 @@ def of_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Mappin
         return None
     memory = memory_among([inputs, kwargs])
     if method == "__call__" and kwargs.get("dtype") is not None and memory.runs_here:
-        _check_loop(ufunc, inputs)
+        op_has_bits = all(map(_is_plain, inputs)) and ufunc not in LIKE_POWERS
+        if not op_has_bits or _has_own_loop(ufunc, inputs):
+            raise OrderError("NumPy computes in a loop of its own", fix="leave out dtype=")
     if method in ("accumulate", "reduceat") or (method == "reduce" and ufunc in _EXTREMES):
         _check_halves_of(inputs[0], kwargs.get("dtype"))
-    if method == "reduce" and ufunc in _SUMMING:
-        return _in_memory_order(_SUMMING[ufunc], inputs, {"axis": 0, **kwargs})
+    if method == "reduce" and ufunc in _REDUCTIONS:
+        return _in_memory_order(_REDUCTIONS[ufunc], inputs, {"axis": 0, **kwargs})
     if ufunc.signature:
         _check_halves_of(inputs[0])
     if ufunc.__name__ in ("vecdot", "matvec", "vecmat"):
@@ -91,42 +126,49 @@ def of_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Mappin
     return None
 
 
-def _check_loop(ufunc: np.ufunc, inputs: Sequence[Any]) -> None:
-    """Raise OrderError for a ufunc with dtype= where its loop may have bits that no op has."""
-    has_bits = all(map(_is_plain, inputs)) and ufunc not in LIKE_POWERS
-    if not has_bits or _has_own_loop(ufunc, inputs):
-        raise OrderError("NumPy computes in a loop of its own", fix="leave out dtype=")
+def of_function(function: Any, args: Sequence[Any], kwargs: Any) -> Any:
+    """Return the result of a function that adds in the order of memory, or None for other calls.
 
-
-def of_function(function: Function, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Do the same for a function that is no ufunc."""
+    The refusals come first: a sum in the order of memory leaves the function before later checks.
+    """
     if kwargs.get("overwrite_input"):
         raise OrderError("NumPy leaves the order of the overwritten input open", fix="leave it out")
     if function is np.einsum:
         _check_einsum(*args, optimize=kwargs.get("optimize"))
-    if function.__name__ in _IN_HALVES:
-        dtype = kwargs.get("dtype", args[2] if len(args) > 2 else None)
-        _check_halves_of(args[0], dtype if "cum" in function.__name__ else None)
-    if function.__name__ in _OWN_ORDERS:
-        kinds = {
-            _dtype_of(x).kind for x in args[:2] if isinstance(x, TracedValue) and x.memory.runs_here
-        }
-        if kinds & {"f", "c"}:
-            raise OrderError(f"np.{function.__name__} adds or orders zeros by its own code")
     if function is np.clip:
         _check_bounds([*args[:3], *map(kwargs.get, ("a", "a_min", "a_max", "min", "max"))])
+    order = _ORDERS.get(function, _Order())
+    if order.compares_halves:
+        _check_halves_of(args[0])
+    if order.rounds_halves:
+        _check_halves_of(args[0], kwargs.get("dtype", args[2] if len(args) > 2 else None))
+    if order.has_own_code:
+        _check_own_code(function.__name__, args[:2])
     if not kwargs.keys() <= _SETTINGS:
         return None
     if function is np.trace:
         return _trace(*args, **kwargs)
-    sums = function.__name__ in _SUMS or function.__name__ in _SUMS_OF_COPIES
-    return _in_memory_order(function, args, kwargs) if sums else None
+    return None if order.sum is None else _in_memory_order(function, args, kwargs)
 
 
-def _in_memory_order(function: Function, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def _check_own_code(name: str, operands: Sequence[Any]) -> None:
+    """Raise OrderError for floats where `jit` can call NumPy's own code instead."""
+    symbolic = [x for x in operands if isinstance(x, TracedValue) and x.memory.runs_here]
+    if {_dtype_of(x).kind for x in symbolic} & {"f", "c"}:
+        raise OrderError(f"np.{name} adds or orders zeros by its own code")
+
+
+def _in_memory_order(function: Callable[..., Any], args: Sequence[Any], kwargs: Any) -> Any:
     """Return a sum over the axes of an array in the order of its memory, as NumPy adds.
 
-    The result is None for arrays whose axes lie in order.
+    The result is None where the op adds so. The order of checks:
+
+    - Vectors, and operands other than arrays of a known layout, have no order of axes.
+    - A function that skips NaN adds a copy, whose layout the later checks take. Integers have no
+      NaN, and no copy.
+    - Axes that lie in order, or are broadcast, leave the decision to the strides (`_strided`).
+    - So do sums of axes out of order with a mask or a start. Such products have no op.
+    - All other sums are those of the transpose whose axes lie in order.
     """
     x: Any = args[0] if args else None
     if not isinstance(x, ArrayValue) or len(args) > 2:
@@ -134,38 +176,43 @@ def _in_memory_order(function: Function, args: Sequence[Any], kwargs: Mapping[st
     array, view = cast("Any", x), x.layout
     if view is None or (view.ndim < 2 and view.flags.aligned):
         return None
-    if function.__name__ in _SUMS_OF_COPIES:
+    reduction = _ORDERS[function].sum
+    if reduction is not function and reduction is not None:
         if not array.element.is_inexact:  # without NaN, nor copies
-            return _in_memory_order(getattr(np, function.__name__[len("nan") :]), args, kwargs)
+            return _in_memory_order(reduction, args, kwargs)
         view = np.empty_like(view)
-    if 0 in view.strides:
-        return _strided(function, args, kwargs)
     order = sorted(range(view.ndim), key=lambda i: -abs(view.strides[i]))
-    if order == [*range(view.ndim)]:
+    if 0 in view.strides or order == [*range(view.ndim)]:
         return _strided(function, args, kwargs)
-    name = function.__name__
     whole = kwargs.get("where", True) is True and kwargs.get("initial") is None
-    if not whole and name in _SUMS - {"prod"}:
+    if not whole and function in _SUMS and function is not np.prod:
         return _strided(function, args, kwargs)
-    exact = name == "prod" and not array.element.is_inexact
-    if not whole and not exact:
+    if not whole and (function is not np.prod or array.element.is_inexact):
         raise OrderError(
-            f"np.{name} with where= or initial= adds along the axes as they lie in memory",
+            f"np.{function.__name__} with where= or initial= adds along the axes as they lie in "
+            "memory",
             fix="pass x.copy()",
         )
     if not {*kwargs} <= {"axis", "dtype", "keepdims", "ddof"}:
         return None
     axis: Any = args[1] if len(args) > 1 else kwargs.get("axis")
-    keeps = bool(kwargs.get("keepdims"))
+    return _transposed(function, array, order, axis, kwargs)
+
+
+def _transposed(
+    function: Callable[..., Any], array: Any, order: Sequence[int], axis: Any, kwargs: Any
+) -> Any:
+    """Return a sum of an array by that of its transpose, whose axes `order` puts in order."""
+    rank, keeps = len(order), bool(kwargs.get("keepdims"))
     reordered = array.transpose(order)
     if axis is None:
         result = function(reordered, **{**kwargs, "keepdims": False})
-        return result.reshape((1,) * view.ndim) if keeps else result
+        return result.reshape((1,) * rank) if keeps else result
     several = cast("tuple[int, ...]", axis if isinstance(axis, tuple) else (axis,))
-    axes = tuple(each % view.ndim for each in several)
+    axes = tuple(each % rank for each in several)
     places = tuple(order.index(each) for each in axes)
     result = function(reordered, **{**kwargs, "axis": places, "keepdims": True})
-    result = result.transpose([order.index(each) for each in range(view.ndim)])
+    result = result.transpose([order.index(each) for each in range(rank)])
     return result if keeps else result.squeeze(axes)[()]
 
 
@@ -174,11 +221,15 @@ def _strided(function: Function, args: Sequence[Any], kwargs: Mapping[str, Any])
     array, axis = args[0], args[1] if len(args) > 1 else kwargs.get("axis")
     view, where = array.layout, kwargs.get("where", True)
     axes = range(view.ndim) if axis is None else axes_of(array.read(), axis)
-    if array.element is DType.float16 and function is not np.mean:
-        _check_halves(view, axes)
+    is_rounded = array.element is DType.float16 and function is not np.mean
+    if is_rounded and rounds_each_sum(view.shape, axes):
+        raise OrderError(
+            "NumPy rounds each step of a float16 sum along an axis before the last",
+            fix="write x.sum(axis, dtype=np.float32).astype(np.float16)",
+        )
     dtype = np.dtype(kwargs.get("dtype") or view.dtype)
     is_exact = dtype.kind not in "fc" and function is np.sum
-    if is_exact or function is np.prod or function.__name__ in _SUMS_OF_COPIES:
+    if is_exact or function is np.prod or function not in _SUMS:
         return None
     memory: TraceMemory = array.memory
     mask: Any = where
@@ -197,24 +248,7 @@ def _strided(function: Function, args: Sequence[Any], kwargs: Mapping[str, Any])
     return memory.value_of(result, scalar=True)
 
 
-_IN_HALVES = frozenset(
-    (
-        *("sort", "argsort", "cumsum", "cumprod", "cumulative_sum", "cumulative_prod"),
-        *("nancumsum", "nancumprod", "max", "min", "amax", "amin", "nanmax", "nanmin"),
-        "matrix_power",
-    )
-)
-"""The functions that order or round float16 in float16, where ops compute in float32."""
-_OWN_ORDERS = frozenset(
-    (
-        *("quantile", "percentile", "nanquantile", "nanpercentile", "nanmedian"),
-        *("convolve", "correlate"),
-    )
-)
-"""The functions of floats in which signs of zeros follow NumPy's partitions and products."""
-
-
-def _check_halves_of(x: ArrayOrNumber, dtype: DTypeLike | None = None) -> None:
+def _check_halves_of(x: Any, dtype: Any = None) -> None:
     """Raise OrderError for float16 where `jit` can call NumPy's own loop instead."""
     is_here = isinstance(x, TracedValue) and x.memory.runs_here
     if is_here and np.dtype(dtype or _dtype_of(x)) == np.float16:
@@ -240,15 +274,6 @@ def _check_bounds(operands: Sequence[Any]) -> None:
     zeros = [not is_known(bound) or (np.asarray(plains(bound)) == 0).any() for bound in bounds]
     if "c" in kinds or (any(zeros) and not is_of_ops):
         raise OrderError("NumPy's loops choose the signs of zeros", fix="use np.minimum(x, high)")
-
-
-def _check_halves(view: NDArray[Any], axes: Sequence[int]) -> None:
-    """Raise OrderError if NumPy would round each step of a sum of float16."""
-    if rounds_each_sum(view.shape, axes):
-        raise OrderError(
-            "NumPy rounds each step of a float16 sum along an axis before the last",
-            fix="write x.sum(axis, dtype=np.float32).astype(np.float16)",
-        )
 
 
 def _trace(
@@ -290,26 +315,44 @@ def of_loop(
     """Return the results of a ufunc by NumPy's own loop, where it has other bits than the op.
 
     NumPy's loops round differently where the operands or results lie backwards, say. The result is
-    None where the op has the bits, and in graphs that may run elsewhere.
+    None where the op serves. The first case that holds decides, and each needs those before it:
+
+    - A generalized ufunc has no such loop.
+    - NumPy cannot run where a graph may run elsewhere, or where a layout is unknown: the op serves,
+      or floats are refused if the ufunc has none (LIKE_POWERS).
+    - The op has the bits if no kind of value makes them differ (`_has_own_loop`), and all arrays
+      lie as new ones do. This is the common case, so it comes before questions to NumPy.
+    - NumPy has no loop for the dtypes: the op refuses them.
+    - Integers are exact, beside np.reciprocal, which divides by zero as the processor does.
+    - The layouts choose a loop, but an experiment finds in it the bits of contiguous operands.
+    - NumPy's own loop computes, by an op `call`.
     """
     if ufunc.signature:
         return None
-    own_loop = ufunc in LIKE_POWERS or (memory.runs_here and _has_own_loop(ufunc, inputs))
-    is_plain = not memory.runs_here or all(map(_is_plain, (*inputs, *outs)))
-    if not own_loop and is_plain:
+    values = (*inputs, *outs)
+    if not memory.runs_here or any(isinstance(x, ArrayValue) and x.layout is None for x in values):
+        return _without_loop(ufunc, inputs)
+    differs_everywhere = ufunc in LIKE_POWERS or _has_own_loop(ufunc, inputs)
+    if not differs_everywhere and all(map(_is_plain, values)):
         return None
-    arrays = [value for value in (*inputs, *outs) if isinstance(value, ArrayValue)]
-    has_layout = all(array.layout is not None for array in arrays)
-    operands: list[Any] = layouts([*inputs]) if has_layout else []
-    dtypes = loop_dtypes(ufunc, operands) if has_layout else None
-    if ufunc in LIKE_POWERS and not (memory.runs_here and has_layout):
-        return _without_op(ufunc, inputs)
-    is_exact = dtypes is None or not any(dtype.kind in "fc" for dtype in dtypes)
-    if dtypes is None or (is_exact and ufunc is not np.reciprocal):
+    operands, results = layouts([*inputs]), layouts([*outs])
+    dtypes = loop_dtypes(ufunc, operands)
+    if dtypes is None:
         return None
-    results = layouts([*outs])
-    if not own_loop and has_contiguous_bits(ufunc, operands, results):
+    if ufunc is not np.reciprocal and not any(dtype.kind in "fc" for dtype in dtypes):
         return None
+    if not differs_everywhere and has_contiguous_bits(ufunc, operands, results):
+        return None
+    arguments = _loop_arguments(memory, inputs, operands, dtypes)
+    attrs = call_attributes(ufunc, operands, results)
+    parts = control.parts(memory.graph.emit(control.call, tuple(arguments), attrs))
+    return tuple(parts) if ufunc.nout > 1 else parts[0]
+
+
+def _loop_arguments(
+    memory: TraceMemory, inputs: Sequence[Any], operands: list[Any], dtypes: Sequence[np.dtype[Any]]
+) -> list[Symbol]:
+    """Return the symbols that a loop takes; in `operands`, give traced numbers a dtype."""
     arguments: list[Symbol] = []
     for place, value in enumerate(inputs):
         if type(value) is TracedNumber:
@@ -324,13 +367,13 @@ def of_loop(
             arguments.append(value.read())
         elif type(value) not in (bool, int, float, complex):
             arguments.append(memory.graph.entering(value))
-    attrs = call_attributes(ufunc, operands, results)
-    parts = control.parts(memory.graph.emit(control.call, tuple(arguments), attrs))
-    return tuple(parts) if ufunc.nout > 1 else parts[0]
+    return arguments
 
 
-def _without_op(ufunc: np.ufunc, inputs: Sequence[Any]) -> None:
-    """Raise OrderError for floats."""
+def _without_loop(ufunc: np.ufunc, inputs: Sequence[Any]) -> None:
+    """Raise OrderError for floats if no op has the bits of a ufunc."""
+    if ufunc not in LIKE_POWERS:
+        return
     kinds = {_dtype_of(value).kind for value in inputs if type(value) is not TracedNumber}
     if ufunc is np.float_power or kinds & {"f", "c"}:
         name = f"np.{ufunc.__name__}"

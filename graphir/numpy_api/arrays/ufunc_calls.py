@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from functools import cache, partial
-from sys import _getframe as getframe  # pyright: ignore[reportPrivateUsage]
-from sys import getrefcount
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -35,7 +33,6 @@ from graphir.numpy_api.arrays.memory import (
     PYTHON_NUMBERS,
     ArrayTypeError,
     ArrayValue,
-    LayoutUse,
     OrderError,
     ScalarValue,
     TracedValue,
@@ -55,7 +52,11 @@ from graphir.numpy_api.arrays.operands import (
     symbols,
 )
 from graphir.numpy_api.arrays.selection import SelectionValue, is_same
-from graphir.numpy_api.elision import ELIDING, elided, runs_operator
+from graphir.numpy_api.arrays.temporaries import (
+    elided_operand,
+    operands_of_layout,
+    reference_counts,
+)
 from graphir.numpy_api.signatures import bound
 from graphir.numpy_api.traced_numbers import TracedNumber
 from graphir.numpy_api.ufuncs import BINARY, MATMUL, MUL, POW, UFUNCS
@@ -98,25 +99,26 @@ def of_arrays(result: Any) -> Any:
     return power_of_arrays(result) if isinstance(result, Symbol) else cast("object", result)
 
 
-def by_operator() -> bool:
-    """Whether the user's instruction is an operator, as in `np.complex128(z) * x`.
-
-    NumPy's scalar on the left calls the ufunc in place of the operator of its right operand.
-    """
-    return user_location().is_operator
-
-
 # -- operators
 
 
 def operate(function: Callable[..., Any], *operands: Any) -> Any:
-    """Return the result of an operator; NotImplemented lets the other operand's class decide."""
+    """Return the result of an operator; NotImplemented lets the other operand's class decide.
+
+    The order of checks:
+
+    - The fast path needs no other check, and serves most calls.
+    - References to operands are counted before a local variable holds an operand.
+    - Selections have no array that later checks could read. Lists are a count of repetitions only
+      until `operand` makes arrays of them.
+    - NumPy computes with known values, so objects of all classes may stand beside them.
+    - An operand of another class may decide, before an op refuses it.
+    - Two numbers or plain arrays have no symbol, so the other operand's method decides.
+    """
     quick = _operate_in_order(function, operands)
     if quick is not None:
         return quick
-    counts = _reference_counts(operands)
-    if function is _reference_counts:
-        return counts
+    counts = reference_counts(operands)
     memory = memory_among(operands)
     if any(isinstance(value, SelectionValue) for value in operands):
         return _selected(memory, function, operands)
@@ -138,7 +140,7 @@ def operate(function: Callable[..., Any], *operands: Any) -> Any:
     if function is MATMUL:
         return results(memory, result, True, partial(numpy_allocator, np.matmul, operands, {}))
     if isinstance(result, Symbol):
-        into = _elided(UFUNCS[function], operands, counts, result.dtype.to_numpy())
+        into = elided_operand(UFUNCS[function], operands, counts, result.dtype.to_numpy())
         operands = operands if into is None else (into,)
     return elementwise(memory, result, operands, scalar=True)
 
@@ -155,73 +157,6 @@ def _of_operands(
     if function in DIFFERING:
         return _differing(memory, function, operands, values)
     return function(*values)
-
-
-def _reference_counts(operands: Sequence[Any]) -> list[int]:
-    """Return the reference counts of an operator's operands."""
-    return [getrefcount(value) for value in operands]
-
-
-class _Temporary:
-    """An object whose operators return the reference counts of their operands."""
-
-    __slots__ = ("cell",)
-
-
-@cache
-def _temporary_counts(is_ufunc: bool) -> list[int]:
-    """Return the reference counts of two operands that nothing but the expression references.
-
-    `is_ufunc` says that the left operand is an ndarray, whose operator calls a ufunc.
-    """
-    return (np.zeros(1) if is_ufunc else _Temporary()) + _Temporary()  # pyright: ignore
-
-
-def set_experiment(method: Callable[[Any], Any], dispatched: Callable[[Any], Any]) -> None:
-    """Give the experiment the methods that symbolic arrays have.
-
-    `method` makes an operator, and `dispatched` makes `__array_ufunc__`.
-    """
-    experiment: Any = _Temporary
-    experiment.__add__ = method(_reference_counts)
-    experiment.__array_ufunc__ = dispatched(_counts_in_ufunc)
-
-
-def _counts_in_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Any) -> list[int]:
-    """Return the reference counts of a ufunc's operands, as `call_ufunc` gets them."""
-    return _reference_counts(inputs)
-
-
-def _elided(
-    ufunc: np.ufunc,
-    operands: Sequence[Any],
-    counts: Sequence[int],
-    dtype: np.dtype[Any],
-    is_ufunc: bool = False,
-) -> Any:
-    """Return the operand into whose memory NumPy writes the result of an operator, or None."""
-    if len(operands) != 2:
-        return None
-    plain_operands = [x.layout if isinstance(x, ArrayValue) else x for x in operands]
-    temporary = [
-        count == alone and (not isinstance(value, ArrayValue) or value.owns_memory)
-        for value, count, alone in zip(operands, counts, _temporary_counts(is_ufunc), strict=True)
-    ]
-    place = elided(ufunc, plain_operands, temporary, dtype)
-    return None if place is None else operands[place]
-
-
-def _operands_of_layout(
-    ufunc: np.ufunc, inputs: tuple[Any, ...], counts: Sequence[int], result: Any
-) -> tuple[Any, ...]:
-    """Return the operands that decide the layout of an operator that calls a ufunc.
-
-    The frame of the operator is that of the caller of `__array_ufunc__`, behind three functions.
-    """
-    if not isinstance(result, Symbol) or not runs_operator(getframe(5)):
-        return inputs
-    into = _elided(ufunc, inputs, counts, result.dtype.to_numpy(), is_ufunc=True)
-    return inputs if into is None else (into,)
 
 
 def _beside_object(
@@ -318,7 +253,7 @@ def _plain_operator(
     real = plainly(function, *plains(tuple(operands)))
     into = None
     if type(real) is np.ndarray:
-        into = _elided(UFUNCS[function], operands, counts, real.dtype)
+        into = elided_operand(UFUNCS[function], operands, counts, real.dtype)
     if into is not None:
         copy = np.empty_like(plains(into))
         copy[...] = real
@@ -339,7 +274,6 @@ def in_place(function: Callable[..., Any], ufunc: np.ufunc, x: Any, other: Any) 
     if is_known(x, other) and type(other) is not TracedNumber:
         plainly(ufunc, x.plain, plains(other), out=x.plain)
         x.cell.changed()
-        memory.reads_layouts(LayoutUse.ALL)
         return x
     value = operand(memory, other)
     if value is NotImplemented:
@@ -388,7 +322,7 @@ def _selected(memory: TraceMemory, function: Callable[..., Any], operands: Seque
 
 def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Any) -> Any:
     """Return the result of a ufunc or of a method of a ufunc."""
-    counts = _reference_counts(inputs)
+    counts = reference_counts(inputs)
     try:
         return _ufunc_of_ops(ufunc, method, inputs, kwargs, counts)
     except Exception:  # of any kind: a call of the library replaces it, or it is raised
@@ -401,7 +335,18 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
 def _ufunc_of_ops(
     ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Any, counts: Sequence[int]
 ) -> Any:
-    """Return the result of a ufunc, or of a method of a ufunc, by ops."""
+    """Return the result of a ufunc, or of a method of a ufunc, by ops.
+
+    The order of checks:
+
+    - `at` takes places and returns nothing, unlike all other calls.
+    - Selections have no array that later checks could read; nested lists become arrays, which all
+      later checks can.
+    - Reductions of floats follow the order of memory, of which the symbols below tell nothing.
+    - NumPy computes with known values, so objects of all classes may stand beside them.
+    - An operand of another class may decide, before an op refuses it.
+    - Ops compute all else. Whether `out=` takes the result decides if `where=` leaves gaps.
+    """
     outs = kwargs.get("out", ())
     memory = memory_among([*inputs, *outs])
     if method == "at":
@@ -427,17 +372,23 @@ def _ufunc_of_ops(
     values = [operand(memory, value) for value in inputs]
     if any(value is NotImplemented for value in values):
         return _of_other_class(inputs)
-    values[1:2] = _second(method, inputs, values)
+    if method == "reduceat" and is_known(inputs[1]):
+        values[1] = plains(inputs[1])
     result = _ufunc_symbols(memory, ufunc, method, inputs, values, kwargs, (out, casting))
     if result is NotImplemented:
         return result
     if out is not None and any(array is not None for array in out):
         return write_outputs(memory, out, result, where, casting, method == "__call__")
     if where is not True:
-        raise _unset_elements(ufunc)
+        raise GraphError(
+            "elements where the mask is false are not set",
+            op=f"np.{ufunc.__name__}",
+            fix="use out=np.zeros_like(x)",
+            got="where= without out=",
+        )
     if method == "__call__" and not ufunc.signature:
-        if type(inputs[0]) is np.ndarray and ufunc in ELIDING and not kwargs:
-            inputs = _operands_of_layout(ufunc, inputs, counts, result)
+        if not kwargs:
+            inputs = operands_of_layout(ufunc, inputs, counts, result)
         return elementwise(memory, result, inputs, scalar=True)
     return results(
         memory, result, True, partial(numpy_allocator, getattr(ufunc, method), inputs, kwargs)
@@ -487,31 +438,15 @@ def _ufunc_of_selection(
     return _selected(memory, ufunc, inputs)
 
 
-def _unset_elements(ufunc: np.ufunc) -> GraphError:
-    return GraphError(
-        "elements where the mask is false are not set",
-        op=f"np.{ufunc.__name__}",
-        fix="use out=np.zeros_like(x)",
-        got="where= without out=",
-    )
-
-
 def _of_other_class(inputs: Sequence[Any]) -> Any:
     """Return NotImplemented if the class of another operand decides; else raise ArrayTypeError."""
-    kinds: list[Any] = [type(value) for value in inputs if not _is_ours(value)]
+    kinds: list[Any] = [type(value) for value in inputs if not isinstance(value, _OURS)]
     if any(hasattr(kind, "__array_ufunc__") for kind in kinds):
         return NotImplemented
     raise ArrayTypeError("an operand is no array or number")
 
 
-def _is_ours(value: Any) -> bool:
-    return isinstance(value, (TracedValue, np.ndarray, np.generic)) or type(value) is TracedNumber
-
-
-def _second(method: str, inputs: Sequence[Any], values: list[Any]) -> list[Any]:
-    """Return the second operand, as a plain array if it is known indices of reduceat."""
-    known_indices = method == "reduceat" and is_known(inputs[1])
-    return [plains(inputs[1])] if known_indices else values[1:2]
+_OURS = TracedValue, TracedNumber, np.ndarray, np.generic
 
 
 def _of_operator(
@@ -519,15 +454,13 @@ def _of_operator(
 ) -> Any:
     """Return a product that BLAS computes, or the result of an operator of scalars, else None.
 
-    NumPy turns an operator with a scalar on the left into a call of the ufunc.
+    In `np.complex128(z) * x` the scalar on the left calls the ufunc in place of the operator of x.
     """
     if ufunc is np.matmul:
         for into in out or ():
             products.check_output(into)
         return products.product(memory, "matmul", inputs, values)
-    if ufunc not in OPERATORS or not are_scalars(inputs):
-        return None
-    if not by_operator():
+    if ufunc not in OPERATORS or not are_scalars(inputs) or not user_location().is_operator:
         return None
     return _differing(memory, OPERATORS[ufunc], inputs, values)
 

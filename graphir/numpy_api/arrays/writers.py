@@ -12,22 +12,20 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from graphir import ops
 from graphir.dtypes import DType
 from graphir.errors import GraphError, MissingOpError
 from graphir.hints import ArrayOrNumber
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.arrays.indexing import flat_places, keys_of
-from graphir.numpy_api.arrays.memory import ArrayValue, LayoutUse, TracedValue, TraceMemory, plainly
+from graphir.numpy_api.arrays.memory import ArrayValue, TracedValue, TraceMemory, plainly
 from graphir.numpy_api.arrays.operands import (
     array_from,
     assigned,
     broadcast,
     cast_to_out,
     is_known,
-    operand,
     plains,
-    where_mask,
+    write_where,
 )
 from graphir.numpy_api.counting import joined_at
 from graphir.numpy_api.signatures import bound
@@ -73,7 +71,6 @@ def _write_known(
     """Execute a call of NumPy that writes known values to an array of known values."""
     plainly(function, *plains(args), **plains(kwargs))
     x.cell.changed()
-    x.memory.reads_layouts(LayoutUse.ALL)
 
 
 def _target(x: ArrayOrNumber, name: str) -> ArrayValue:
@@ -105,10 +102,7 @@ def _copyto(
     else:
         symbol = cast_to_out(memory, into, broadcast(memory, value.read(), into.dims), casting)
     symbol = broadcast(memory, symbol, into.dims)
-    if where is not True:
-        mask = operand(memory, where_mask(memory, where))
-        symbol = memory.graph.apply(ops.where, (mask, symbol, into.read()), {})
-    into.write(symbol)
+    write_where(memory, into, symbol, where)
 
 
 def add_at(

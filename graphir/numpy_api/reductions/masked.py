@@ -8,9 +8,9 @@ the op numpy_sum.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -39,55 +39,69 @@ _COMBINING: dict[Op, Op] = {
 """The op of two operands that each reduction repeats."""
 _SIGNS: dict[Op, str] = {ops.sum: "+", ops.prod: "*"}
 _NEUTRAL: dict[Op, float] = {ops.sum: 0, ops.prod: 1, ops.any: False, ops.all: True}
-_PLAIN = SumOrder()
 
 
-def reduced(
-    build: OpAdder,
-    op: Op,
-    x: Symbol,
-    axis: Ints | None = None,
-    keepdims: bool = False,
-    dtype: DTypeLike | None = None,
-    initial: ArrayOrNumber | None = UNSET,
-    where: ArrayOrNumber = True,
-    order: SumOrder = _PLAIN,
-) -> Symbol:
+class ReductionArguments(NamedTuple):
+    """NumPy's arguments of a reduction beside its operand, and the order in which NumPy adds.
+
+    Casts make the order `buffered`, whatever it says.
+    """
+
+    axis: Any = None
+    keepdims: Any = False
+    dtype: Any = None
+    initial: Any = UNSET
+    where: Any = True
+    order: SumOrder = SumOrder()
+
+    def axes(self, x: Symbol) -> tuple[int, ...]:
+        """Return the axes of a symbol to reduce."""
+        return tuple(range(x.rank) if self.axis is None else axes_of(x, self.axis))
+
+    def attributes(self, x: Symbol) -> dict[str, Any]:
+        """Return the attributes of the reduction op of a symbol."""
+        attributes = {"axis": self.axes(x), "keepdims": bool(self.keepdims)}
+        return attributes if self.dtype is None else {**attributes, "dtype": self.dtype}
+
+
+def reduced(build: OpAdder, op: Op, x: Symbol, arguments: ReductionArguments) -> Symbol:
     """Return a reduction with NumPy's arguments, by ops that have NumPy's bits.
 
-    `order` is how NumPy adds the operand; casts make it `buffered` too. The function raises
+    Sums of floats come first: for them alone a mask or a start changes the order. Then the mask
+    replaces elements, as the start must not be among the replaced ones. The function raises
     GraphError for a sum or product of floats whose order no op has.
     """
+    initial, where = arguments.initial, arguments.where
     where = True if where is np.True_ else where
-    settings: dict[str, Any] = {"axis": axis, "keepdims": bool(keepdims)}
-    if dtype is not None:
-        settings["dtype"] = dtype
-    axes = list(range(x.rank)) if axis is None else axes_of(x, axis)
-    settings["axis"] = tuple(axes)
-    result = build.graph.infer(op, (x,), settings).type
-    inexact = op in (ops.sum, ops.prod) and result.dtype.is_inexact
-    if op is ops.sum and inexact:
-        return _sum_of_floats(build, x, initial, where, settings, result.dtype, order)
+    attributes = arguments.attributes(x)
+    result = build.graph.infer(op, (x,), attributes).type
+    if op is ops.sum and result.dtype.is_inexact:
+        return _sum_of_floats(build, x, initial, where, attributes, result.dtype, arguments.order)
     if initial is UNSET and where is True:
-        return build.emit(op, (x,), **settings)
+        return build.emit(op, (x,), **attributes)
     if op in (ops.any, ops.all):
         x = build.cast(x, DType.bool)
     start = UNSET if initial is UNSET else _start(build, op, initial, result.dtype)
     if where is not True:
-        neutral = _NEUTRAL.get(op, start)
-        if neutral is UNSET:
-            raise GraphError(f"{op.name} with where= needs a start", fix="pass initial=")
-        if inexact and result.dtype.is_complex:
-            _refuse(op, f"{result.dtype} with where=", "write np.where(mask, x, 1)")
-        x = masked(build, x, where, neutral)
+        x = masked(build, x, where, _neutral_element(op, start, result.dtype))
     if start is UNSET:
-        return build.emit(op, (x,), **settings)
-    if 0 in [x.shape[i] for i in axes]:
+        return build.emit(op, (x,), **attributes)
+    if 0 in [x.shape[i] for i in attributes["axis"]]:
         return build.emit(ops.broadcast_to, (start,), shape=result.shape)
-    if inexact:
-        product = _product_from(build, x, axes, start, result.dtype)
+    if op is ops.prod and result.dtype.is_inexact:
+        product = _product_from(build, x, attributes["axis"], start, result.dtype)
         return build.emit(ops.reshape, (product,), shape=result.shape)
-    return build.emit(_COMBINING[op], (build.emit(op, (x,), **settings), start))
+    return build.emit(_COMBINING[op], (build.emit(op, (x,), **attributes), start))
+
+
+def _neutral_element(op: Op, start: Any, to: DType) -> Any:
+    """Return the element that takes the place of those that a mask leaves out."""
+    neutral = _NEUTRAL.get(op, start)
+    if neutral is UNSET:
+        raise GraphError(f"{op.name} with where= needs a start", fix="pass initial=")
+    if op is ops.prod and to.is_complex:
+        _refuse(op, f"{to} with where=", "write np.where(mask, x, 1)")
+    return neutral
 
 
 def masked(build: OpAdder, x: Symbol, mask: ArrayOrNumber, neutral: Any) -> Symbol:
@@ -111,17 +125,16 @@ def _mask(mask: ArrayOrNumber) -> Any:
     return mask
 
 
-def true_count(
-    build: OpAdder, x: Symbol, mask: ArrayOrNumber, axis: Ints | None, keepdims: bool, less: int = 0
-) -> Symbol:
+def true_count(build: OpAdder, x: Symbol, arguments: ReductionArguments, less: int = 0) -> Symbol:
     """Return max(n - less, 0) for the n elements that a reduction takes, as int64."""
-    sizes = [x.shape[i] for i in (range(x.rank) if axis is None else axes_of(x, axis))]
-    if mask is True and all(isinstance(size, int) for size in sizes):
+    arguments = arguments._replace(dtype=None)
+    sizes = [x.shape[i] for i in arguments.axes(x)]
+    if arguments.where is True and all(isinstance(size, int) for size in sizes):
         count = prod(int(str(size)) for size in sizes)
         value = max(count - less, 0)
         return build.emit(ops.full, (), dtype=DType.int64, value=value, shape=())
     ones = build.emit(ops.full, (), dtype=DType.int64, value=1, shape=x.shape)
-    count = reduced(build, ops.sum, ones, axis, keepdims, where=mask)
+    count = reduced(build, ops.sum, ones, arguments)
     if not less:
         return count
     rest = build.emit(ops.subtract, build.operands(ops.subtract, (count, np.int64(less))))
@@ -140,70 +153,65 @@ def reduction_in_order(
     build: OpAdder, name: str, x: Symbol, settings: Mapping[str, Any], order: SumOrder
 ) -> Symbol:
     """Return the NumPy function sum, mean, var or std, added in some order."""
-    arguments = dict(settings)
-    if arguments.get("dtype") is not None:
-        arguments["dtype"] = DType(numpy_code(arguments["dtype"]))
+    named, correction = dict(settings), 0
+    if named.get("dtype") is not None:
+        named["dtype"] = DType(numpy_code(named["dtype"]))
+    if name in ("var", "std"):
+        correction = named.pop("correction", named.pop("ddof", 0))
+    arguments = ReductionArguments(**named, order=order)
     if name == "mean":
-        return mean(build, x, **arguments, order=order)
+        return mean(build, x, arguments)
     if name == "sum":
-        return reduced(build, ops.sum, x, **arguments, order=order)
-    arguments["correction"] = arguments.pop("correction", arguments.pop("ddof", 0))
-    return spread(build, ops.var if name == "var" else ops.std, x, **arguments, order=order)
+        return reduced(build, ops.sum, x, arguments)
+    return spread(build, ops.var if name == "var" else ops.std, x, arguments, correction)
 
 
-def mean(
-    build: OpAdder,
-    x: Symbol,
-    axis: Ints | None = None,
-    keepdims: bool = False,
-    dtype: DType | None = None,
-    where: ArrayOrNumber = True,
-    order: SumOrder = _PLAIN,
-) -> Symbol:
+def mean(build: OpAdder, x: Symbol, arguments: ReductionArguments) -> Symbol:
     """Return a mean with NumPy's arguments, by ops that have NumPy's bits."""
+    dtype: DType | None = arguments.dtype
     to = dtype or build.graph.infer(ops.mean, (x,), {"axis": ()}).type.dtype
     wide = DType.float32 if dtype is None and to is DType.float16 else to
-    if where is True and order == _PLAIN and not _is_buffered(x, axis, wide):
+    if _has_op(x, arguments, wide):
         x = x if dtype is None else build.cast(x, dtype)
-        return build.emit(ops.mean, (x,), axis=axis, keepdims=bool(keepdims))
-    total = reduced(build, ops.sum, x, axis, keepdims, wide, where=where, order=order)
-    return build.cast(shared_out(build, total, true_count(build, x, where, axis, keepdims)), to)
+        settings = {"axis": arguments.axis, "keepdims": bool(arguments.keepdims)}
+        return build.emit(ops.mean, (x,), **settings)
+    total = reduced(build, ops.sum, x, arguments._replace(dtype=wide))
+    return build.cast(shared_out(build, total, true_count(build, x, arguments)), to)
 
 
 def spread(
-    build: OpAdder,
-    op: Op,
-    x: Symbol,
-    axis: Ints | None = None,
-    keepdims: bool = False,
-    dtype: DType | None = None,
-    where: ArrayOrNumber = True,
-    order: SumOrder = _PLAIN,
-    correction: int = 0,
+    build: OpAdder, op: Op, x: Symbol, arguments: ReductionArguments, correction: int = 0
 ) -> Symbol:
     """Return a variance or standard deviation as NumPy does, by ops that have NumPy's bits."""
+    dtype: DType | None = arguments.dtype
     to = dtype or build.graph.infer(ops.mean, (x,), {"axis": ()}).type.dtype
     wide = DType.from_numpy(np.result_type(x.dtype.to_numpy(), to.to_numpy()))
-    if wide is to and where is True and order == _PLAIN and not _is_buffered(x, axis, to):
+    if wide is to and _has_op(x, arguments, to):
         x = x if dtype is None else build.cast(x, dtype)
         if x.dtype is not DType.float16 or not all(isinstance(size, int) for size in x.shape):
-            settings = {"axis": axis, "keepdims": bool(keepdims), "correction": correction}
-            return build.emit(op, (x,), **settings)
-    total = reduced(build, ops.sum, x, axis, True, to, where=where, order=order)
-    count = true_count(build, x, where, axis, True)
-    center = build.cast(shared_out(build, total, count), wide)
+            settings = {"axis": arguments.axis, "keepdims": bool(arguments.keepdims)}
+            return build.emit(op, (x,), **settings, correction=correction)
+    kept = arguments._replace(keepdims=True, dtype=to)
+    total = reduced(build, ops.sum, x, kept)
+    center = build.cast(shared_out(build, total, true_count(build, x, kept)), wide)
     off = build.emit(ops.subtract, (build.cast(x, wide), center))
     parts = [build.emit(part, (off,)) for part in (ops.real, ops.imag)] if to.is_complex else [off]
     squares = [build.emit(ops.multiply, (part, part)) for part in parts]
     square = build.emit(ops.add, tuple(squares)) if to.is_complex else squares[0]
-    freedom = true_count(build, x, where, axis, keepdims, correction)
-    order = order._replace(buffered=False)
+    freedom = true_count(build, x, arguments, correction)
+    order = arguments.order._replace(buffered=False)
     if order.layout is not None:
         sizes = tuple(int(str(size)) for size in x.shape)
         order = order._replace(layout=layout_of_result(order.layout, sizes))
-    total = reduced(build, ops.sum, square, axis, keepdims, to.part, where=where, order=order)
+    total = reduced(build, ops.sum, square, arguments._replace(dtype=to.part, order=order))
     variance = shared_out(build, total, freedom)
     return build.emit(ops.sqrt, (variance,)) if op is ops.std else variance
+
+
+def _has_op(x: Symbol, arguments: ReductionArguments, to: DType) -> bool:
+    """Whether the op of a mean or spread adds as NumPy does."""
+    is_plain = arguments.where is True and arguments.order == SumOrder()
+    return is_plain and not _is_buffered(x, arguments.axes(x), to)
 
 
 # -- starts
@@ -241,22 +249,19 @@ def _number(op: Op, initial: ArrayOrNumber | None, to: DType) -> Any:
     return cell
 
 
-def _product_from(build: OpAdder, x: Symbol, axes: list[int], start: Symbol, to: DType) -> Symbol:
+def _product_from(
+    build: OpAdder, x: Symbol, axes: Sequence[int], start: Symbol, to: DType
+) -> Symbol:
     """Return a product of floats from a start; the reduced axes become one, after the others."""
     if to.is_complex:
         _refuse(ops.prod, f"{x.type} from a start", "write initial * x.prod()")
     others = [i for i in range(x.rank) if i not in axes]
     x = build.emit(ops.permute, (x,), dims=(*others, *sorted(axes)))
-    x = build.emit(ops.reshape, (x,), shape=(*x.shape[: len(others)], -1))
-    return _from_start(build, ops.prod, x, len(others), start, to)
-
-
-def _from_start(build: OpAdder, op: Op, x: Symbol, axis: int, start: Symbol, to: DType) -> Symbol:
-    """Return the reduction of an axis that begins with the start."""
-    shape = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
-    first = build.emit(ops.broadcast_to, (start,), shape=shape)
-    line = build.emit(ops.concat, (first, build.cast(x, to)), axis=axis)
-    return build.emit(op, (line,), axis=(axis,))
+    sizes = x.shape[: len(others)]
+    x = build.emit(ops.reshape, (x,), shape=(*sizes, -1))
+    first = build.emit(ops.broadcast_to, (start,), shape=(*sizes, 1))
+    line = build.emit(ops.concat, (first, build.cast(x, to)), axis=len(others))
+    return build.emit(ops.prod, (line,), axis=(len(others),))
 
 
 # -- order
@@ -265,29 +270,28 @@ def _from_start(build: OpAdder, op: Op, x: Symbol, axis: int, start: Symbol, to:
 def _sum_of_floats(
     build: OpAdder,
     x: Symbol,
-    initial: ArrayOrNumber | None,
-    where: ArrayOrNumber,
-    settings: dict[str, Any],
+    initial: Any,
+    where: Any,
+    attributes: dict[str, Any],
     to: DType,
     order: SumOrder,
 ) -> Symbol:
     """Return a sum in a dtype of floats: the op `sum`, or numpy_sum if NumPy's order is another."""
-    order = order._replace(buffered=order.buffered or _is_buffered(x, settings["axis"], to))
+    order = order._replace(buffered=order.buffered or _is_buffered(x, attributes["axis"], to))
     number = 0 if initial is UNSET else _number(ops.sum, initial, to).item()
     if number or np.signbit(np.real(number)):
-        settings = {**settings, "initial": number}
-    elif where is True and order == _PLAIN:  # from 0.0 NumPy starts anyhow
-        return build.emit(ops.sum, (x,), **settings)
+        attributes = {**attributes, "initial": number}
+    elif where is True and order == SumOrder():  # from 0.0 NumPy starts anyhow
+        return build.emit(ops.sum, (x,), **attributes)
     if to is DType.float16:
         _refuse(ops.sum, f"{to} with where=, initial= or strides", "use x.astype(np.float32)")
     mask = np.True_ if where is True else _mask(where)
     values = build.operands(ops.numpy_sum, (build.cast(x, to), mask))
-    return build.emit(ops.numpy_sum, values, **{**settings, "dtype": None}, **order._asdict())
+    return build.emit(ops.numpy_sum, values, **{**attributes, "dtype": None}, **order._asdict())
 
 
-def _is_buffered(x: Symbol, axis: Ints | None, to: DType) -> bool:
+def _is_buffered(x: Symbol, axes: Sequence[int], to: DType) -> bool:
     """Whether NumPy casts the operand of a sum, and by that adds pairs in parts."""
-    axes = range(x.rank) if axis is None else axes_of(x, axis)
     long = [i for i, size in enumerate(x.shape) if size != 1]
     if x.dtype is to or not long or long[-1] not in axes:
         return False

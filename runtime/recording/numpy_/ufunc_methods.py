@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from graphir import DType, Op, Symbol, ops
 from graphir.numpy_api.dispatch import call_ufunc
-from graphir.numpy_api.reductions.masked import UNSET, reduced
+from graphir.numpy_api.reductions.masked import UNSET, ReductionArguments, reduced
 from graphir.numpy_api.signatures import bound
 from graphir.numpy_api.ufuncs import ACCUMULATIONS, REDUCTIONS
 from graphir.runtime.recording.builder import is_truncation
@@ -141,8 +141,8 @@ def _reduced(
         return recorder.emit(op, (x,), axis=axes, keepdims=bool(keepdims))
     if op is not None:
         mask = where if where is True else recorder.symbol(where)
-        addition = addition or SumOrder()
-        return reduced(recorder, op, x, axes, keepdims, dtype, initial, mask, addition)
+        arguments = ReductionArguments(axes, keepdims, dtype, initial, mask, addition or SumOrder())
+        return reduced(recorder, op, x, arguments)
     settings = {"axis": axes, "keepdims": bool(keepdims), "initial": initial, "where": where}
     with recorder.graph.at(recorder.here):
         return call_ufunc(recorder.graph, ufunc, "reduce", (x,), settings)
@@ -152,7 +152,8 @@ def _sum_over(
     recorder: Recorder, op: Op, dtype: Any, values: ArrayLike, x: Symbol, axes: tuple[int, ...]
 ) -> Symbol:
     addition = sum_order(values, axes, True) if op is ops.sum else None
-    return reduced(recorder, op, x, axes, dtype=dtype, order=addition or SumOrder())
+    arguments = ReductionArguments(axes, dtype=dtype, order=addition or SumOrder())
+    return reduced(recorder, op, x, arguments)
 
 
 def _of_reduce(
