@@ -19,7 +19,7 @@ from graphir.hints import ArrayOrNumber
 from graphir.ir.graph import Graph
 from graphir.ir.symbol import Symbol
 from graphir.location import Location, Origin
-from graphir.numpy_api import dispatch as _numpy_functions  # noqa: F401 of symbols, by its import
+from graphir.numpy_api import dispatch as dispatch  # sets the handlers of NumPy on symbols
 from graphir.numpy_api.trace import Slot, Static, Trace, trace
 from graphir.ops.dims import Dim
 from graphir.ops.op import Op

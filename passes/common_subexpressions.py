@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphir import Graph, Symbol, ops
 from graphir.decorators import uncollected
 from graphir.ops.attribute_record import AttributeRecord
 from graphir.passes.rewriter import Rewriter, entering_bodies, merged_origins
+from graphir.public import Graph, Symbol, ops
 
 
 @uncollected

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from graphir import Graph
 from graphir.decorators import uncollected
 from graphir.ir.liveness import live_mask
 from graphir.passes.rewriter import Rewriter, entering_bodies
+from graphir.public import Graph
 
 
 @uncollected

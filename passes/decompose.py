@@ -6,10 +6,10 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from graphir import DType, Graph, GraphError, Op, Symbol, ops
 from graphir.decorators import uncollected
 from graphir.ops.dims import product
 from graphir.passes.rewriter import Rewriter, entering_bodies
+from graphir.public import DType, Graph, GraphError, Op, Symbol, ops
 from graphir.semantics.evaluation import machine
 
 

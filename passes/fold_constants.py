@@ -6,10 +6,10 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from graphir import ExecutionError, Graph, Op, ShapeError, Symbol, ops
 from graphir.decorators import uncollected
 from graphir.ops.attributes import constant
 from graphir.passes.rewriter import Rewriter, entering_bodies, merged_origins
+from graphir.public import ExecutionError, Graph, Op, ShapeError, Symbol, ops
 from graphir.semantics.evaluation import Evaluation
 
 LIMIT = 4096

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from itertools import repeat
 from typing import Any
 
-from graphir import DType, Graph, Origin, Symbol, rules
 from graphir.decorators import uncollected
 from graphir.ir.implied_casts import Implied, implied
 from graphir.location import new_origin
 from graphir.ops.control import with_bodies
 from graphir.passes.rewriter import Casts, Rewriter, bodies_of
+from graphir.public import DType, Graph, Origin, Symbol, rules
 
 
 @uncollected

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from graphir import DType, Graph, Origin, Symbol, TensorType, ops
 from graphir.decorators import uncollected
 from graphir.ir.op_builder import infer
 from graphir.location import LEGALIZE
 from graphir.ops.attributes import with_dtypes
 from graphir.passes.rewriter import Casts, Rewriter, entering_bodies, require_explicit
+from graphir.public import DType, Graph, Origin, Symbol, TensorType, ops
 from graphir.semantics.evaluation import computes_narrowly, machine, machine_of
 
 

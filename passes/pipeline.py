@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import TypeAlias
 
-from graphir import Graph, GraphError, GraphirError
 from graphir.decorators import uncollected
 from graphir.ir.verifier import verify
 from graphir.passes.common_subexpressions import common_subexpressions
@@ -16,6 +15,7 @@ from graphir.passes.implicit_cast import implicit_cast
 from graphir.passes.legalize import legalize, without_loops
 from graphir.passes.simplify_casts import simplify_casts
 from graphir.passes.weak_types import weak_types
+from graphir.public import Graph, GraphError, GraphirError
 
 Pass: TypeAlias = Callable[[Graph], Graph]
 

@@ -10,7 +10,10 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, cast
 
-from graphir import (
+from graphir.location import CAST
+from graphir.ops.attribute_record import TO_DTYPE, AttributeRecord
+from graphir.ops.control import bodies, with_bodies
+from graphir.public import (
     DType,
     Graph,
     GraphError,
@@ -20,9 +23,6 @@ from graphir import (
     TensorType,
     ops,
 )
-from graphir.location import CAST
-from graphir.ops.attribute_record import TO_DTYPE, AttributeRecord
-from graphir.ops.control import bodies, with_bodies
 
 P = ParamSpec("P")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from graphir import DType, Graph, Symbol, ops
 from graphir.decorators import uncollected
 from graphir.passes.rewriter import Rewriter, entering_bodies, merged_origins
+from graphir.public import DType, Graph, Symbol, ops
 
 
 @uncollected

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from graphir import DType, Graph, TensorType, ops
 from graphir.conversions import convert
 from graphir.decorators import uncollected
 from graphir.ops.attribute_record import AttributeRecord
 from graphir.ops.attributes import constant, with_dtypes
 from graphir.ops.control import with_bodies
 from graphir.passes.rewriter import Rewriter, bodies_of, origins_of, require_explicit
+from graphir.public import DType, Graph, TensorType, ops
 
 
 @uncollected

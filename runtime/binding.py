@@ -11,12 +11,12 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, ExecutionError, Graph, GraphError, Symbol
 from graphir.conversions import convert
 from graphir.errors import OperandInfo, ShapeError
 from graphir.ir.foreign_arrays import is_foreign_array, to_numpy_array
 from graphir.ir.literals import is_literal, literal_array
 from graphir.ops.dims import Dim, Size, evaluate
+from graphir.public import DType, ExecutionError, Graph, GraphError, Symbol
 
 
 def bind(

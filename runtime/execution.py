@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, overload
 
-from graphir import Graph
 from graphir.hints import ArrayOrNumber
+from graphir.public import Graph
 from graphir.runtime.program import Program
 from graphir.runtime.results import Out, require_outputs
 

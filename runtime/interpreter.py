@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, Graph, GraphirError, OutOfMemoryError, Symbol, ops
 from graphir.conversions import convert
 from graphir.hints import ArrayOrNumber
 from graphir.ir.implied_casts import implied
@@ -22,6 +21,7 @@ from graphir.ops.attribute_record import AttributeRecord
 from graphir.ops.attributes import with_dtypes
 from graphir.ops.control import bodies
 from graphir.ops.op import Inference
+from graphir.public import DType, Graph, GraphirError, OutOfMemoryError, Symbol, ops
 from graphir.runtime.binding import bind
 from graphir.runtime.results import refused, require_outputs, results
 from graphir.semantics.control_flow import ControlCall

@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
-from graphir import (
+from graphir.errors import OperandInfo
+from graphir.public import (
     ExecutionError,
     Graph,
     GraphirError,
@@ -16,7 +17,6 @@ from graphir import (
     TensorType,
     ops,
 )
-from graphir.errors import OperandInfo
 
 Out = TypeVar("Out", bound="NDArray[Any] | tuple[NDArray[Any], ...]")
 """The argument `out` of a run, which is its result too."""

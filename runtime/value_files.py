@@ -11,9 +11,9 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, ExecutionError, GraphirError
 from graphir.errors import shortened
 from graphir.ops.grammar import bits_of, is_foreign
+from graphir.public import DType, ExecutionError, GraphirError
 from graphir.text.atomic_files import Replacement
 from graphir.text.files import read_arrays
 

@@ -74,7 +74,7 @@ def test_a_notebook_imports_its_own_modules(project: Path) -> None:
     cells = """
 import numpy as np, runtime, a
 get_ipython().run_line_magic("load_ext", "graphir")
-print(get_ipython().run_line_magic("audit", "a.f(np.ones(4, np.float32))"))
+print(get_ipython().run_cell_magic("audit", "", "a.f(np.ones(4, np.float32))"))
 """
     path = project / "cells.ipy"
     path.write_text(cells)

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from graphir import DType, Graph
 from graphir.passes.analysis.expressions import primary
+from graphir.public import DType, Graph
 
 
 class CastSyntax(NamedTuple):

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias, overload
 
-from graphir import DType, Graph, GraphError, GraphirError, Op, PromotionRules, Symbol, ops
 from graphir.decorators import uncollected
 from graphir.escape import brief, printable
 from graphir.ir.inlining import Junction, inlined, original_of
@@ -17,6 +16,7 @@ from graphir.passes.analysis.written_literals import Literals
 from graphir.passes.rewriter import bodies_of
 from graphir.promotion import RulesLike
 from graphir.promotion import rules as rules_named
+from graphir.public import DType, Graph, GraphError, GraphirError, Op, PromotionRules, Symbol, ops
 from graphir.rule_reports.facts import OF_OPS, facts, infer_op
 from graphir.rule_reports.tables import VERSION, aligned, cell_name
 from graphir.text.printer import names_of

@@ -11,16 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from graphir import (
-    Graph,
-    GraphError,
-    GraphirError,
-    PromotionError,
-    PromotionRules,
-    Symbol,
-    TensorType,
-    ops,
-)
 from graphir.decorators import uncollected
 from graphir.errors import OperandInfo
 from graphir.ir.inlining import inlined
@@ -33,6 +23,16 @@ from graphir.passes.analysis.written_literals import Literals, is_literal, own_d
 from graphir.passes.rewriter import bodies_of
 from graphir.promotion import RulesLike
 from graphir.promotion import rules as rules_named
+from graphir.public import (
+    Graph,
+    GraphError,
+    GraphirError,
+    PromotionError,
+    PromotionRules,
+    Symbol,
+    TensorType,
+    ops,
+)
 
 MAX_SHOWN = 100
 """The most refusals that one error lists."""

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from graphir import DType, Graph, GraphError, Location, PromotionRules, Symbol, ops
-from graphir import rules as rules_named
 from graphir.dtypes import DTypeLike
 from graphir.location import INTERMEDIATE
 from graphir.ops.attribute_record import TO_DTYPE
 from graphir.passes.analysis.rebuild import Rebuilding, Rebuilt, refusal_error
 from graphir.promotion import RulesLike
+from graphir.public import DType, Graph, GraphError, Location, PromotionRules, Symbol, ops
+from graphir.public import rules as rules_named
 
 
 def retyped(graph: Graph, dtype: DTypeLike, rules: RulesLike | None = None) -> Rebuilt:

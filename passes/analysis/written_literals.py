@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphir import DType, Graph, GraphirError, PromotionRules, Symbol, ops
 from graphir.ir.operands import resolve_literal
+from graphir.public import DType, Graph, GraphirError, PromotionRules, Symbol, ops
 
 
 class Literals:

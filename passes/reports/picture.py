@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from graphir import Graph, GraphError
 from graphir.drawing.graphs import GRAPH_FORMATS
 from graphir.drawing.loss_levels import Mark, gravest, mark
 from graphir.passes.analysis.casts import CastReport, cast_report
+from graphir.public import Graph, GraphError
 
 
 def draw(subject: Graph | CastReport, format: str = "svg") -> str:  # noqa: A002 -- as elsewhere

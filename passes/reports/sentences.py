@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphir import DType, Graph, GraphirError, Location, Symbol, ops
 from graphir.escape import printable
 from graphir.ir.op_builder import infer
 from graphir.location import NUMPY
@@ -35,6 +34,7 @@ from graphir.passes.analysis.expressions import (
 from graphir.passes.analysis.suggestions import UncastOp, operand_name, rewritten
 from graphir.passes.analysis.written_literals import is_literal
 from graphir.passes.reports import phrases
+from graphir.public import DType, Graph, GraphirError, Location, Symbol, ops
 from graphir.rule_reports.findings import count_text
 from graphir.source_text import is_cell
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from graphir import DType
+from graphir.public import DType
 from graphir.runtime.array_api import dtypes, functions, wording
 from graphir.runtime.array_api.array import Array, Device
 from graphir.runtime.array_api.dtypes import *  # noqa: F403

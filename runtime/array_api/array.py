@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from graphir import DType, GraphError, GraphirError, ShapeError, TensorType, ops
 from graphir.hints import Int
 from graphir.ir.operators.in_place import check_writable
 from graphir.ir.operators.powers import shortcut
 from graphir.ops.op import Op
 from graphir.promotion.scalars import WEAK
+from graphir.public import DType, GraphError, GraphirError, ShapeError, TensorType, ops
 from graphir.runtime.array_api.evaluation.forcing import bounded, value_of
 from graphir.runtime.array_api.evaluation.lazy import TAPE, Lazy
 from graphir.runtime.array_api.operators import ArrayOperators

@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from graphir import DType, GraphError, GraphirError, PromotionError, ops
 from graphir.dtypes import DTypeLike
 from graphir.promotion.scalars import WEAK
+from graphir.public import DType, GraphError, GraphirError, PromotionError, ops
 from graphir.runtime.array_api.array import Array, array_of, device_of, record
 from graphir.runtime.array_api.evaluation.lazy import TAPE
 from graphir.runtime.array_api.wording import ARRAYS

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import Graph, GraphirError, Op, Symbol, TensorType, ops
 from graphir.errors import OperandInfo
 from graphir.ir.operators.indexing import index
 from graphir.numpy_api.functions import FUNCTIONS
 from graphir.numpy_api.pieces import unstack
 from graphir.ops.attribute_record import NO_ATTRIBUTES, AttributeRecord
+from graphir.public import Graph, GraphirError, Op, Symbol, TensorType, ops
 from graphir.runtime.array_api.array import Array
 from graphir.runtime.array_api.evaluation.forcing import bounded
 from graphir.runtime.array_api.evaluation.lazy import TAPE, Lazy

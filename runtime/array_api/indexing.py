@@ -9,9 +9,9 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, GraphError, GraphirError, PromotionError, ops
 from graphir.ir.operators.indexing import index
 from graphir.promotion.scalars import WEAK
+from graphir.public import DType, GraphError, GraphirError, PromotionError, ops
 from graphir.runtime.array_api.array import Array, Key, array_of_values, eager, record, values
 from graphir.runtime.array_api.evaluation.lazy import TAPE
 from graphir.runtime.array_api.expansions import recorded

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from graphir import DType
+from graphir.public import DType
 from graphir.runtime.array_api.array import CPU, device_of
 from graphir.runtime.array_api.dtypes import ALL, DEFAULTS, kind_of
 

@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import GraphError, Symbol, ops
 from graphir.ops.op import Op
+from graphir.public import GraphError, Symbol, ops
 from graphir.runtime.array_api.array import Array, record
 from graphir.runtime.array_api.evaluation.forcing import value_of
 from graphir.runtime.array_api.evaluation.lazy import TAPE, Lazy

@@ -18,8 +18,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, Graph, Op, Symbol, TensorType, ops
 from graphir.passes.decompose import decompose
+from graphir.public import DType, Graph, Op, Symbol, TensorType, ops
 from graphir.runtime.audit.library_calls import CallResult
 from graphir.runtime.audit.wide_arithmetic import OF_RUN
 from graphir.runtime.interpreter import ReferenceRun

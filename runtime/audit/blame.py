@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, GraphirError, Symbol
 from graphir.passes.analysis.casts import Measured, OutputError
+from graphir.public import DType, GraphirError, Symbol
 from graphir.runtime.audit.blocked_run import as_floats, inner, norm
 from graphir.runtime.audit.double_double import Flags, Numbers, blocks, numbers
 from graphir.runtime.audit.effects import with_loss

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, Symbol
 from graphir.conversions import convert
 from graphir.ops.attribute_record import AttributeRecord
 from graphir.ops.op import Inference
+from graphir.public import DType, Symbol
 from graphir.runtime.audit.double_double import round_numbers
 from graphir.runtime.audit.exactness import range_of
 from graphir.runtime.interpreter import ReferenceRun

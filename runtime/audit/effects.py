@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, Symbol
 from graphir.conversions import convert
 from graphir.dtypes import Float
 from graphir.passes.analysis.casts import Measured, StepLoss
 from graphir.passes.rewriter import is_conversion
+from graphir.public import DType, Symbol
 from graphir.runtime.audit import exact_arrays as exact
 from graphir.runtime.audit.blocked_run import Array
 from graphir.runtime.audit.double_double import (

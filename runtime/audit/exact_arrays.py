@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, ExecutionError, Op, ops
+from graphir.public import DType, ExecutionError, Op, ops
 from graphir.runtime.audit.double_double import Numbers, numbers
 from graphir.semantics.kernels import KERNEL_TABLES
 

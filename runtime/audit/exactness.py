@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from numpy.typing import NDArray
 
-from graphir import DType, Op, Symbol, ops
 from graphir.ops import dtype_rules as signatures
 from graphir.passes.rewriter import is_conversion
+from graphir.public import DType, Op, Symbol, ops
 
 if TYPE_CHECKING:
     from graphir.runtime.audit.blocked_run import BlockedRun

@@ -23,10 +23,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, ExecutionError, Graph, Op, PromotionRules, Symbol
 from graphir.ops.attribute_record import AttributeRecord
 from graphir.ops.op import Attr, Attributes, Resolved, Signature, Types
 from graphir.passes.rewriter import Rewriter
+from graphir.public import DType, ExecutionError, Graph, Op, PromotionRules, Symbol
 from graphir.runtime.audit.double_double import round_numbers
 from graphir.runtime.audit.exact_arrays import fits_float64, is_exact_array
 from graphir.runtime.audit.opaque import OpaqueStep, RecordedFacts

@@ -25,9 +25,9 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, Symbol, ops
 from graphir.ops import dtype_rules as signatures
 from graphir.passes.analysis.casts import Measured, StepLoss
+from graphir.public import DType, Symbol, ops
 from graphir.runtime.audit.adjoints import is_finite
 from graphir.runtime.audit.blocked_run import as_floats, inner, norm
 from graphir.runtime.audit.double_double import Flags, numbers

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from graphir import DType, Graph, Location, Symbol
 from graphir.passes.analysis.casts import Unseen
 from graphir.passes.analysis.casts.measured import conversion_inside, unique_parts
+from graphir.public import DType, Graph, Location, Symbol
 
 if TYPE_CHECKING:
     from graphir.runtime.audit.library_calls import CallResult

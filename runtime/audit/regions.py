@@ -20,8 +20,8 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from graphir import Symbol
 from graphir.passes.rewriter import is_conversion
+from graphir.public import Symbol
 from graphir.runtime.audit.blocked_run import Array, View, keep_freed_memory
 from graphir.runtime.audit.exact_arrays import join
 from graphir.runtime.audit.subject import Subject

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from graphir import DType, Graph, ShapeError, Symbol, TensorType, ops
 from graphir.dtypes import DTypeLike
 from graphir.ir.liveness import last_uses
 from graphir.ops.dims import Size, evaluate
@@ -19,6 +18,7 @@ from graphir.passes.analysis.casts import (
 )
 from graphir.passes.analysis.retype import retyped
 from graphir.passes.rewriter import is_conversion
+from graphir.public import DType, Graph, ShapeError, Symbol, TensorType, ops
 from graphir.runtime.audit.library_calls import with_calls
 from graphir.runtime.audit.opaque import NO_FACTS, RecordedFacts
 from graphir.runtime.audit.wide_run import Array, RecordedRun, WideRun, refuted

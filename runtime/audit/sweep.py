@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from graphir import DType, GraphirError, Symbol
 from graphir.passes.analysis.casts import Measured
 from graphir.passes.rewriter import is_conversion
+from graphir.public import DType, GraphirError, Symbol
 from graphir.runtime.audit.adjoints import (
     Array,
     StepValues,

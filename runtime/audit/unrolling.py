@@ -16,7 +16,14 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import (
+from graphir.ir.inlining import Relocation, inner_layer, roles
+from graphir.ir.liveness import last_uses
+from graphir.location import Origin, Source
+from graphir.ops.attribute_record import TO_DTYPE, AttributeRecord
+from graphir.ops.dims import evaluate, with_sizes
+from graphir.ops.op import Op
+from graphir.passes.rewriter import bodies_of
+from graphir.public import (
     DType,
     ExecutionError,
     Graph,
@@ -27,13 +34,6 @@ from graphir import (
     TensorType,
     ops,
 )
-from graphir.ir.inlining import Relocation, inner_layer, roles
-from graphir.ir.liveness import last_uses
-from graphir.location import Origin, Source
-from graphir.ops.attribute_record import TO_DTYPE, AttributeRecord
-from graphir.ops.dims import evaluate, with_sizes
-from graphir.ops.op import Op
-from graphir.passes.rewriter import bodies_of
 from graphir.runtime.audit.library_calls import CallResult, LibraryCall, TracedCall
 from graphir.runtime.audit.opaque import OpaqueStep
 from graphir.runtime.interpreter import ReferenceRun

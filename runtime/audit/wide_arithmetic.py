@@ -21,7 +21,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, ExecutionError, Graph, GraphirError, Symbol, ops
 from graphir.conversions import convert
 from graphir.ir.op_builder import infer
 from graphir.location import CAST, INTERMEDIATE
@@ -29,6 +28,7 @@ from graphir.ops import dtype_rules as signatures
 from graphir.ops.dims import evaluate
 from graphir.ops.op import Inference
 from graphir.passes.rewriter import origins_of
+from graphir.public import DType, ExecutionError, Graph, GraphirError, Symbol, ops
 from graphir.runtime.audit import exact_arrays as exact
 from graphir.runtime.audit.blocked_run import BlockedRun
 from graphir.runtime.audit.double_double import round_numbers

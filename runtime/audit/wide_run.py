@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphir import DType, ExecutionError, Graph, GraphirError, Symbol
 from graphir.conversions import convert
 from graphir.passes.analysis.casts import StepLoss
 from graphir.passes.rewriter import is_conversion
+from graphir.public import DType, ExecutionError, Graph, GraphirError, Symbol
 from graphir.runtime.audit import exact_arrays as exact
 from graphir.runtime.audit.blocked_run import Array, BlockedRun, View
 from graphir.runtime.audit.exact_arrays import wide_dtype

@@ -11,11 +11,11 @@ from traceback import format_exception
 from types import TracebackType
 from typing import Any
 
-from graphir import ExecutionError, GraphError, GraphirError, PromotionRules, rules
 from graphir.passes import CastReport
 from graphir.passes.analysis.policies.patterns import forbidden_rows, gate_word, policy_word
 from graphir.passes.reports import phrases
 from graphir.passes.reports.terminal import on_screen
+from graphir.public import ExecutionError, GraphError, GraphirError, PromotionRules, rules
 from graphir.runtime.cli.inputs import add_inputs, path
 from graphir.runtime.recording.sites import is_call_site
 from graphir.runtime.sources.libraries import INSTALLED, PROJECT

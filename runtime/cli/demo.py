@@ -6,8 +6,8 @@ import inspect
 import textwrap
 from types import FunctionType
 
-from graphir import DType, Graph, GraphirError, PromotionRules, rule_sets, rules
 from graphir.passes import implicit_cast
+from graphir.public import DType, Graph, GraphirError, PromotionRules, rule_sets, rules
 from graphir.rule_reports.explanation import reason
 from graphir.rule_reports.tables import aligned
 from graphir.runtime.execution import execute

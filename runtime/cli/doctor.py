@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from graphir import Graph, PromotionRules, ops
+from graphir.public import Graph, PromotionRules, ops
 from graphir.rule_reports.tables import aligned
 from graphir.runtime.cli.arguments import Status, add_output, output_format, write_text
 from graphir.runtime.native.disk_cache import directory, open_folder

@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from graphir import ExecutionError, Graph
 from graphir.passes import lower
+from graphir.public import ExecutionError, Graph
 from graphir.runtime import targets
 from graphir.runtime.cli.arguments import UsageError, add_program, output_format, write_text
 from graphir.runtime.cli.graphs import load_graph

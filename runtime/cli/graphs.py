@@ -10,8 +10,8 @@ from contextlib import nullcontext, redirect_stdout
 from functools import wraps
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
-from graphir import ExecutionError, Graph, GraphError, PromotionRules
 from graphir.numpy_api.trace import Trace
+from graphir.public import ExecutionError, Graph, GraphError, PromotionRules
 from graphir.runtime.cli.inputs import Draws, of_function, of_graph, of_model
 from graphir.runtime.cli.programs import is_model, load_program, require_arguments
 from graphir.runtime.recording.flat_code import Script

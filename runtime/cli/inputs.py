@@ -12,8 +12,8 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from graphir import ExecutionError, Graph, TensorType
 from graphir.ops.grammar import read_type
+from graphir.public import ExecutionError, Graph, TensorType
 from graphir.runtime.binding import match_inputs
 from graphir.runtime.cli.programs import find_object
 from graphir.runtime.sources import from_onnx

@@ -12,10 +12,10 @@ from typing import Any, NoReturn, get_args
 
 import numpy as np
 
-from graphir import Graph, GraphirError
 from graphir.escape import printable
 from graphir.passes import lower
 from graphir.passes.reports.terminal import terminal_width
+from graphir.public import Graph, GraphirError
 from graphir.runtime.cli.arguments import (
     Status,
     UsageError,

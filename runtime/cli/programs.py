@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from graphir import ExecutionError, Graph
 from graphir.numpy_api.trace import Trace
+from graphir.public import ExecutionError, Graph
 from graphir.runtime.recording.flat_code import Script
 
 Program: TypeAlias = "Graph | Callable[..., Any]"

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from contextlib import redirect_stdout, suppress
 from typing import Any, cast
 
-from graphir import Graph, TensorType
 from graphir.passes import CastReport, cast_report
+from graphir.public import Graph, TensorType
 from graphir.runtime.cli.graphs import BY_INPUT, ProgramCall, load_call, load_graph
 from graphir.runtime.cli.inputs import Draws
 from graphir.runtime.cli.programs import require_arguments

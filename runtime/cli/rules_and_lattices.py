@@ -10,7 +10,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from graphir import DType, GraphError, PromotionRules, explain, laws, rule_sets
 from graphir.drawing.lattices import LATTICE_FORMATS
 from graphir.drawing.promotion_tables import table_svg
 from graphir.dtype_lattices.order import LAWS as JOIN_LAWS
@@ -20,6 +19,7 @@ from graphir.entry_points import declared_names
 from graphir.passes import GraphDiff, RulesDiff, diff
 from graphir.passes.reports.terminal import terminal_width
 from graphir.promotion.registry import find_rules, lattice, lattice_of
+from graphir.public import DType, GraphError, PromotionRules, explain, laws, rule_sets
 from graphir.rule_reports.facts import facts
 from graphir.rule_reports.findings import report
 from graphir.rule_reports.laws import LAWS

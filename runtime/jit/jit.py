@@ -16,7 +16,6 @@ from typing import Any, Concatenate, Generic, ParamSpec, SupportsIndex, TypeVar,
 
 import numpy as np
 
-from graphir import DType, Graph, GraphError, PromotionRules, ops
 from graphir.decorators import uncollected
 from graphir.hints import Functions
 from graphir.ir.literals import literal_array
@@ -29,6 +28,7 @@ from graphir.numpy_api.traced_numbers import NumberTrace
 from graphir.promotion import RulesLike, rules_in_force
 from graphir.promotion import rules as rules_named
 from graphir.promotion.registry import default
+from graphir.public import DType, Graph, GraphError, PromotionRules, ops
 from graphir.runtime.jit.guards import Guards, Variants
 from graphir.runtime.jit.layouts import (
     USUAL,

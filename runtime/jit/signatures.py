@@ -14,7 +14,6 @@ from typing import Any, Literal, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, GraphError, PromotionError, PromotionRules, TensorType
 from graphir.import_names import is_own_module
 from graphir.ir.foreign_arrays import is_foreign_array, to_numpy_array
 from graphir.ir.literals import native
@@ -23,6 +22,7 @@ from graphir.numpy_api.traced_numbers import TracedNumber
 from graphir.ops.op import GraphValue
 from graphir.promotion.scalars import WEAK
 from graphir.promotion.scalars import identity_key as number_key
+from graphir.public import DType, GraphError, PromotionError, PromotionRules, TensorType
 from graphir.runtime.jit.loads import is_library_module
 
 

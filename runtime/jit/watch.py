@@ -34,7 +34,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from graphir import Graph, GraphError, PromotionRules, Symbol, TensorType
 from graphir.hints import Functions
 from graphir.import_names import is_own_module
 from graphir.ir.foreign_arrays import is_foreign_array
@@ -44,6 +43,7 @@ from graphir.numpy_api.arrays.makers import is_added, original_of, replace_maker
 from graphir.numpy_api.trace import name_of
 from graphir.numpy_api.traced_numbers import TracedNumber
 from graphir.ops.op import Op
+from graphir.public import Graph, GraphError, PromotionRules, Symbol, TensorType
 from graphir.runtime.jit.guards import (
     CONTAINERS,
     ArrayContent,

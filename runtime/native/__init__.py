@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from numpy.typing import NDArray
 
-from graphir import ExecutionError
 from graphir.decorators import lazy
+from graphir.public import ExecutionError
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.tier import Accumulation, Mode, Multiply, SequencePart, provide
 from graphir.runtime.workers import IMPORTS
@@ -21,7 +21,7 @@ from graphir.runtime.workers import IMPORTS
 if TYPE_CHECKING:
     import numpy as np
 
-    from graphir import Symbol
+    from graphir.public import Symbol
     from graphir.runtime.native.drivers.jobs import Job
     from graphir.runtime.native.kernels import Kernels
     from graphir.runtime.native.scalar_loops.scalar_loop import ScalarLoop

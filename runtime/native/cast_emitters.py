@@ -12,7 +12,6 @@ from operator import methodcaller
 
 import numpy as np
 
-from graphir import DType
 from graphir.conversions import (
     Conversions,
     Step,
@@ -23,6 +22,7 @@ from graphir.conversions import (
     same_value,
     upper_half,
 )
+from graphir.public import DType
 from graphir.runtime.native.assembly import ConstantTable, Vector, where
 from graphir.runtime.native.instruction_selection import NarrowFunction, NativeConversion
 from graphir.runtime.program.codegen.casting import (

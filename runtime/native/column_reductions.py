@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, Symbol
+from graphir.public import DType, Symbol
 from graphir.runtime.native.array_ops import PaidKernels
 from graphir.runtime.native.assembly import words_of
 from graphir.runtime.native.background import submit

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, Op, Symbol, ops
+from graphir.public import DType, Op, Symbol, ops
 from graphir.runtime.native.assembly import ConstantTable, where
 from graphir.runtime.native.row_reductions import PLACES
 from graphir.runtime.program.codegen.casting import register

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import Symbol
 from graphir.decorators import lazy
+from graphir.public import Symbol
 from graphir.runtime.native.abi.entry import ArraySpec, EntryCall
 from graphir.runtime.native.background import LOCK, submit
 from graphir.runtime.native.column_reductions import columns_together

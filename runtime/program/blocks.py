@@ -18,7 +18,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import ArrayLike, NDArray
 
-from graphir import ExecutionError
+from graphir.public import ExecutionError
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.memory import Workspace, take
 from graphir.runtime.workers import run_aside

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import Symbol, TensorType, ops
 from graphir.ir.liveness import dim_names
 from graphir.passes.rewriter import bodies_of
+from graphir.public import Symbol, TensorType, ops
 from graphir.runtime.program.codegen.scalars import Statements, inline_scan, inline_while_loop
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.memory import Workspace, take

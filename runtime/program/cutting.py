@@ -18,9 +18,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from graphir import Graph, Symbol, TensorType, ops
 from graphir.ir.liveness import binders_of, binders_used, last_uses
 from graphir.ops.dims import Shape
+from graphir.public import Graph, Symbol, TensorType, ops
 from graphir.runtime.program.rows import sums_by_halves
 from graphir.semantics.evaluation import computes_narrowly
 

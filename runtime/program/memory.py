@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, ExecutionError
+from graphir.public import DType, ExecutionError
 from graphir.runtime.binding import numpy_name
 from graphir.runtime.program.cost_model import COST, LINE
 from graphir.runtime.references import counts_references

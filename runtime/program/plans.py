@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphir import ExecutionError
 from graphir.decorators import lazy
 from graphir.ir.liveness import dim_names
+from graphir.public import ExecutionError
 from graphir.runtime.program.batches import BatchStep
 from graphir.runtime.program.codegen.sequences import (
     is_sort,

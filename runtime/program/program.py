@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import ExecutionError, Graph, OutOfMemoryError, Symbol, ops
 from graphir.decorators import uncollected
 from graphir.escape import printable
 from graphir.hints import ArrayOrNumber
 from graphir.ir.liveness import binders_of
 from graphir.passes import lower
 from graphir.passes.rewriter import bodies_of
+from graphir.public import ExecutionError, Graph, OutOfMemoryError, Symbol, ops
 from graphir.runtime.binding import bind
 from graphir.runtime.program.blocks import cores, require_count
 from graphir.runtime.program.codegen.straight import Straight

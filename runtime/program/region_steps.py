@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from graphir import Symbol, ops
 from graphir.numpy_api.ufuncs import OPS
+from graphir.public import Symbol, ops
 from graphir.runtime.program.blocks import (
     Entering,
     FlatSpace,

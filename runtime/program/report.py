@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from graphir import ExecutionError, Symbol, TensorType, ops
 from graphir.escape import brief, printable
 from graphir.markup import fragment, paragraphs, verbatim
 from graphir.passes.rewriter import bodies_of
+from graphir.public import ExecutionError, Symbol, TensorType, ops
 from graphir.runtime.binding import bind
 from graphir.runtime.program.batches import BatchStep
 from graphir.runtime.program.cutting import UPDATES, Call, Region

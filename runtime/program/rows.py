@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, Symbol, ops
 from graphir.conversions import convert
+from graphir.public import DType, Symbol, ops
 from graphir.runtime.results import REFUSAL_ERRORS, refused
 from graphir.semantics.evaluation import contiguous
 from graphir.semantics.kernels import KERNELS, kernel_of

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphir import Graph, TensorType, ops
+from graphir.public import Graph, TensorType, ops
 from graphir.runtime.program.codegen.assembly import RegionBody, assemble
 from graphir.runtime.program.codegen.instructions import RegionCode, entering, materialized
 from graphir.runtime.program.codegen.scalars import Scalars

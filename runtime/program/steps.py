@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, GraphirError, Op, Symbol, TensorType, ops
 from graphir.decorators import lazy
 from graphir.ops.dims import evaluate
+from graphir.public import DType, GraphirError, Op, Symbol, TensorType, ops
 from graphir.runtime.program.codegen.scalars import Scalars
 from graphir.runtime.program.codegen.tracing import Storage
 from graphir.runtime.program.cost_model import COST

@@ -16,7 +16,7 @@ from graphir.runtime.program.cost_model import COST
 if TYPE_CHECKING:
     import numpy as np
 
-    from graphir import DType
+    from graphir.public import DType
     from graphir.runtime.native import NativeTier
     from graphir.runtime.native.drivers.jobs import Job
     from graphir.runtime.native.drivers.row_phases import PlacedKernel

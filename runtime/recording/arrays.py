@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from graphir import Symbol
 from graphir.numpy_api.ufuncs import BINARY, COMPARISONS, UNARY
+from graphir.public import Symbol
 from graphir.runtime.recording.leaving import (
     AS_BYTES,
     AS_NUMBER,

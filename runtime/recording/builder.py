@@ -8,7 +8,6 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from graphir import DType, Graph, GraphirError, Location, Op, Origin, Symbol, TensorType, ops
 from graphir.ir.literals import literal_array
 from graphir.ir.operands import resolve_literal
 from graphir.numpy_api.arrays.operands import converted_real
@@ -16,6 +15,7 @@ from graphir.numpy_api.dispatch import applied
 from graphir.numpy_api.views.steps import ViewBuilder
 from graphir.ops.attribute_record import TO_DTYPE, array_content
 from graphir.promotion.scalars import WEAK
+from graphir.public import DType, Graph, GraphirError, Location, Op, Origin, Symbol, TensorType, ops
 from graphir.runtime.recording.numpy_.dates import integers, is_dated
 from graphir.runtime.recording.values import Result, TracedScalar, plains
 

@@ -14,9 +14,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from graphir import Symbol
 from graphir.numpy_api.arrays.operands import leaves
 from graphir.passes.analysis.value_flows import WRITERS
+from graphir.public import Symbol
 from graphir.runtime.recording.leaving import AS_NUMBER
 from graphir.runtime.recording.numpy_.measured_calls import UNDONE, RunningCall
 from graphir.runtime.recording.operands import traced_leaves

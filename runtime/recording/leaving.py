@@ -7,9 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphir import DType, Symbol
+from graphir.public import DType, Symbol
 from graphir.runtime.recording.operands import traced_leaves
-from graphir.runtime.recording.values import Array, active, plain, plains
+from graphir.runtime.recording.values import (
+    Array,
+    RecordedValue,
+    Result,
+    TracedScalar,
+    active,
+    plain,
+    plains,
+)
 
 if TYPE_CHECKING:
     from graphir.runtime.recording.recorder import Recorder

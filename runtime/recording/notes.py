@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from graphir import Graph, Location, Symbol
+from graphir.public import Graph, Location, Symbol
 from graphir.runtime.audit.library_calls import CallResult
 from graphir.runtime.audit.opaque import OpaqueStep
 from graphir.runtime.recording.builder import RecordingBuilder
@@ -16,7 +16,7 @@ from graphir.runtime.recording.numpy_.dates import integers
 from graphir.runtime.recording.operands import operands as operands_of
 from graphir.runtime.recording.operands import traced_leaves
 from graphir.runtime.recording.recorder_state import ArrayMemory
-from graphir.runtime.recording.values import Array, RecordedValue, TracedScalar, plains
+from graphir.runtime.recording.values import Array, RecordedValue, Result, TracedScalar, plains
 
 _LATELY = 8
 """The steps that a function of NumPy adds after a read of its own, at most."""

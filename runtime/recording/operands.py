@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import Symbol
 from graphir.import_names import is_own_module
 from graphir.numpy_api.arrays.operands import leaves
+from graphir.public import Symbol
 from graphir.runtime.recording.structured import structured_trace
 from graphir.runtime.recording.values import (
     RecordedNumber,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from graphir import Symbol
 from graphir.ops.grammar import is_foreign
+from graphir.public import Symbol
 from graphir.runtime.audit.opaque import OpaqueStep
 from graphir.runtime.recording.captured import Brought
 from graphir.runtime.recording.operands import is_text

@@ -17,10 +17,10 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, Graph, GraphirError, Location, Op, Origin, Symbol, ops
 from graphir.ir.literals import is_literal, native
 from graphir.numpy_api.arrays.operands import leaves
 from graphir.numpy_api.dispatch import origin_in_call
+from graphir.public import DType, Graph, GraphirError, Location, Op, Origin, Symbol, ops
 from graphir.runtime.audit.library_calls import CallResult
 from graphir.runtime.audit.opaque import OpaqueStep
 from graphir.runtime.recording.builder import beyond_range, is_truncation

@@ -10,7 +10,7 @@ from weakref import ref
 
 import numpy as np
 
-from graphir import Symbol
+from graphir.public import Symbol
 from graphir.runtime.recording.numpy_.measured_calls import UNDONE, KnownCall, RunningCall
 from graphir.runtime.recording.values import Array, RecordedValue, RecordingTrace, TracedScalar
 

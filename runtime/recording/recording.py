@@ -12,7 +12,15 @@ from typing import Any, cast
 
 import numpy as np
 
-from graphir import (
+from graphir.dtypes import DTypeLike
+from graphir.escape import printable
+from graphir.markup import code, fragment, paragraphs, table, text
+from graphir.ops.grammar import is_foreign
+from graphir.passes import CastReport, cast_report
+from graphir.passes.analysis.casts import ProgramInterface, Unseen
+from graphir.promotion import RulesLike
+from graphir.promotion.numpy_ import DTYPES
+from graphir.public import (
     DType,
     ExecutionError,
     Graph,
@@ -22,15 +30,7 @@ from graphir import (
     Symbol,
     TensorType,
 )
-from graphir import rules as rules_named
-from graphir.dtypes import DTypeLike
-from graphir.escape import printable
-from graphir.markup import code, fragment, paragraphs, table, text
-from graphir.ops.grammar import is_foreign
-from graphir.passes import CastReport, cast_report
-from graphir.passes.analysis.casts import ProgramInterface, Unseen
-from graphir.promotion import RulesLike
-from graphir.promotion.numpy_ import DTYPES
+from graphir.public import rules as rules_named
 from graphir.rule_reports.findings import count_text
 from graphir.runtime.audit.audit import audit_program
 from graphir.runtime.audit.opaque import OpaqueStep, RecordedFacts

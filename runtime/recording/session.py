@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from graphir import Graph
+from graphir.public import Graph
 from graphir.runtime.recording.captured import ArraySlot, swapped
 from graphir.runtime.recording.numpy_.creation import MakerPlaces
 from graphir.runtime.recording.recorder import Recorder

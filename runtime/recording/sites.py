@@ -8,9 +8,9 @@ from sys import _getframe  # pyright: ignore[reportPrivateUsage]
 from types import CodeType, FrameType, FunctionType
 from typing import Any, NamedTuple
 
-from graphir import Location
 from graphir.location import CompoundLocation, is_internal
 from graphir.passes.analysis.value_flows import bool_leaves, expression_text, leaves, writes
+from graphir.public import Location
 from graphir.runtime.recording.captured import INSTALLED, UNDER_TEST, is_user
 
 _THIN = frozenset({"numpy._core.fromnumeric", "numpy._core._methods"})

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
-from graphir import Symbol
 from graphir.numpy_api.views.layouts import steps_between
+from graphir.public import Symbol
 from graphir.runtime.recording.values import (
     Array,
     RecordedValue,

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import GraphirError, Symbol
 from graphir.numpy_api.views import steps
 from graphir.numpy_api.views.layouts import ViewLayout, overlaps, steps_between
+from graphir.public import GraphirError, Symbol
 from graphir.semantics.library_calls import mapped
 
 if TYPE_CHECKING:

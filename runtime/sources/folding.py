@@ -22,10 +22,10 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, Graph, Location, Symbol, ops
 from graphir.ir.inlining import inlined
 from graphir.ir.liveness import live_mask
 from graphir.location import UnseenPart
+from graphir.public import DType, Graph, Location, Symbol, ops
 from graphir.runtime.recording.captured import slots
 from graphir.runtime.sources.libraries import INSTALLED
 

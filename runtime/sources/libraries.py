@@ -19,8 +19,8 @@ from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Literal, TypeAlias, cast, get_args
 
-from graphir import GraphError
 from graphir.import_names import own_folders
+from graphir.public import GraphError
 
 Library: TypeAlias = Literal["jax", "torch", "numpy"]
 LIBRARIES: tuple[Library, ...] = get_args(Library)

@@ -19,9 +19,9 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from graphir import DType, Graph, GraphError, GraphirError, Op, Symbol, TensorType, ops
 from graphir.ir.graph import Attempt
 from graphir.ops.dims import Size
+from graphir.public import DType, Graph, GraphError, GraphirError, Op, Symbol, TensorType, ops
 from graphir.semantics.matrix_products import Layout, layout_of, uses_blas
 
 SymbolOrNone: TypeAlias = "Symbol | None"

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from graphir import DType, Graph, GraphirError, Symbol, TensorType, ops
 from graphir.conversions import Conversions, Step, plain, rounding
 from graphir.errors import OperandInfo
 from graphir.ir.liveness import live_mask
@@ -20,6 +19,7 @@ from graphir.ops.types import TupleType
 from graphir.passes import decompose
 from graphir.passes.pipeline import lower_to_ops
 from graphir.passes.rewriter import Rewriter, bodies_of
+from graphir.public import DType, Graph, GraphirError, Symbol, TensorType, ops
 from graphir.runtime.binding import unknown_of
 from graphir.runtime.results import require_outputs
 from graphir.semantics.rounded_functions import ROUNDED_FUNCTIONS

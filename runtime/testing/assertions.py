@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from graphir import DType, Graph
 from graphir.passes import CastReport, cast_report
 from graphir.passes.reports.text import report_text
+from graphir.public import DType, Graph
 from graphir.runtime.recording import record
 from graphir.runtime.sources import from_jax, from_torch
 from graphir.runtime.testing.signatures import dtype_text, library_of, result_leaves

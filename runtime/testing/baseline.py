@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from graphir import DType, GraphError
+from graphir.public import DType, GraphError
 from graphir.runtime.testing.ledger import BLANK, CallRecord, CastFact, Ledger
 from graphir.source_text import source_line
 from graphir.text.atomic_files import replace_file

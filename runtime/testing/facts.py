@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, cast
 
-from graphir import DType, Graph, Location, Symbol, ops, rules
 from graphir.passes import Policy
 from graphir.passes.analysis.casts.causes import ImpliedUses
 from graphir.passes.analysis.casts.rows import CastRow
@@ -21,6 +20,7 @@ from graphir.passes.analysis.casts.sites import CastSite
 from graphir.passes.analysis.casts.walk import CastWalk
 from graphir.passes.analysis.diff import GraphDiff
 from graphir.passes.reports.phrases import witness
+from graphir.public import DType, Graph, Location, Symbol, ops, rules
 from graphir.runtime.testing.instrument import WatchedFunction
 from graphir.runtime.testing.ledger import CallRecord, CastFact, Difference, ResultOrigin
 from graphir.source_text import source_line

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from graphir import GraphError, rules
 from graphir.passes import Policy
+from graphir.public import GraphError, rules
 from graphir.runtime.testing import baseline
 from graphir.runtime.testing.ledger import Ledger
 from graphir.runtime.testing.report import (

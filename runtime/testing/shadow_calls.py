@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from graphir import Graph
+from graphir.public import Graph
 from graphir.runtime.recording.captured import mapped_tuple
 from graphir.runtime.recording.session import RecordingSession
 from graphir.runtime.recording.values import (

@@ -35,11 +35,12 @@ def _key(value: Any, depth: int = 0) -> Any:
     if kind is dict:
         items = () if depth > 1 else islice(value.items(), MOST_PARTS)
         return kind, tuple([(name, _key(x, depth + 1)) for name, x in items if type(name) is str])
-    if issubclass(kind, np.ndarray):
+    bases = kind.__mro__
+    if np.ndarray in bases:
         own = np.ndarray if kind.__module__ == _RECORDED else kind
         return own, value.dtype.char, value.ndim
-    if issubclass(kind, (np.generic, type)):
-        return kind.__mro__[1] if kind.__module__ == _RECORDED else kind
+    if np.generic in bases or type in bases:
+        return bases[1] if kind.__module__ == _RECORDED else kind
     if _is_foreign(kind):
         dtype = _foreign_dtype(value)
         return (kind, dtype, len(value.shape)) if dtype and depth <= 1 else kind

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from graphir import ops
-from graphir.dtypes import DType, DTypeLike, numpy_code
+from graphir.dtypes import DType, numpy_code
 from graphir.errors import GraphError, ShapeError
-from graphir.hints import ArrayOrNumber, Ints
+from graphir.hints import ArrayOrNumber
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.movement import axes_of
 from graphir.numpy_api.traced_numbers import TracedNumber, concrete

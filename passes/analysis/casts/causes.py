@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
-from graphir import DType, Graph, Location, Symbol, ops
 from graphir.location import LEGALIZE
 from graphir.passes.analysis.casts.conversion import CastConversion
 from graphir.passes.analysis.casts.rows import CastRow
 from graphir.passes.analysis.expressions import Expression, expression
+from graphir.public import DType, Graph, Location, Symbol, ops
 
 
 class CastUse(NamedTuple):

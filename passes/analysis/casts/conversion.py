@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
-from graphir import DType, PromotionRules
 from graphir.location import ASSIGN, NUMPY, CastKind, kind_of_rule
 from graphir.loss import Loss, literal_loss, loss
+from graphir.public import DType, PromotionRules
 
 Kind: TypeAlias = Literal[CastKind, "literal"]
 """The kind of a cast; "literal" is the conversion of a Python number, which needs no cast op."""

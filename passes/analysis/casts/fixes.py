@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from graphir import DType, PromotionRules, Symbol, ops
 from graphir.passes.analysis import suggestions
 from graphir.passes.analysis.cast_syntax import syntax_of
 from graphir.passes.analysis.expressions import expression, statement, with_dtype
 from graphir.passes.analysis.suggestions import Promotion, UncastOp, operand_name, rewritten
+from graphir.public import DType, PromotionRules, Symbol, ops
 from graphir.source_text import source_line
 
 if TYPE_CHECKING:

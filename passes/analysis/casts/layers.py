@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from graphir import Location
 from graphir.ops.dims import Size, total
 from graphir.passes.analysis.casts.measured import Measured
 from graphir.passes.analysis.casts.rows import CastRow, size_json
+from graphir.public import Location
 
 if TYPE_CHECKING:
     from graphir.passes.analysis.casts.report import CastReport

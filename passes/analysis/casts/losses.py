@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache, cached_property
 
-from graphir import DType, Symbol
 from graphir.loss import Loss, LossKind
 from graphir.passes.analysis.casts.causes import Uses
 from graphir.passes.analysis.casts.conversion import CastConversion, StepLoss
 from graphir.passes.analysis.casts.fixes import loss_fix
 from graphir.passes.analysis.casts.measured import Measured
 from graphir.passes.analysis.casts.rows import CastRow
+from graphir.public import DType, Symbol
 
 _KINDS: Mapping[StepLoss, LossKind] = {
     "wrap": "range",

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from itertools import compress
 from typing import Any, cast
 
-from graphir import DType, Graph, Location, Symbol, ops
 from graphir.ir.liveness import live_mask
 from graphir.ops.control import Callee, bodies
+from graphir.public import DType, Graph, Location, Symbol, ops
 
 
 @dataclass(frozen=True, slots=True)

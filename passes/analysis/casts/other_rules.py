@@ -8,9 +8,18 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
-from graphir import DType, Graph, GraphirError, Op, PromotionRules, Symbol, TensorType, rule_sets
 from graphir.ir.operands import number_of
 from graphir.ops.attribute_record import AttributeRecord
+from graphir.public import (
+    DType,
+    Graph,
+    GraphirError,
+    Op,
+    PromotionRules,
+    Symbol,
+    TensorType,
+    rule_sets,
+)
 from graphir.rule_reports.explanation import reason
 
 if TYPE_CHECKING:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from graphir import DType
 from graphir.ops import dtype_rules as signatures
 from graphir.passes.analysis.casts.measured import OutputError
 from graphir.passes.analysis.casts.sites import CastSite, CastSites
 from graphir.passes.analysis.casts.widening import Widening, uncast
+from graphir.public import DType
 
 NEAR = 0.9
 """A site whose share is at least this part of the largest share may be the cause."""

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, get_args
 
 from numpy.typing import NDArray
 
-from graphir import DType, Graph, GraphError, Symbol, ops, rules
 from graphir.decorators import uncollected
 from graphir.dtypes import DTypeLike
 from graphir.escape import brief
@@ -45,6 +44,7 @@ from graphir.passes.analysis.item_sequence import ItemSequence
 from graphir.passes.analysis.policies.patterns import cast_pattern
 from graphir.passes.implicit_cast import implicit_cast
 from graphir.promotion import RulesLike
+from graphir.public import DType, Graph, GraphError, Symbol, ops, rules
 
 
 class ProgramInterface(NamedTuple):

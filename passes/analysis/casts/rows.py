@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from graphir import DType, Location, Symbol, ops
 from graphir.ir.inlining import runs_of
 from graphir.location import INTERMEDIATE
 from graphir.loss import Loss
@@ -17,6 +16,7 @@ from graphir.passes.analysis.casts.measured import Measured
 from graphir.passes.analysis.casts.other_rules import others
 from graphir.passes.analysis.casts.widening import demanding
 from graphir.passes.analysis.expressions import Expression
+from graphir.public import DType, Location, Symbol, ops
 
 if TYPE_CHECKING:
     from graphir.passes.analysis.casts.causes import Uses

@@ -12,13 +12,13 @@ from functools import cached_property, lru_cache
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from graphir import Symbol, TensorType
 from graphir.ir.inlining import runs_of
 from graphir.ops.dims import Size, total
 from graphir.passes.analysis.casts.conversion import CastConversion
 from graphir.passes.analysis.casts.measured import Measured, plain
 from graphir.passes.analysis.casts.rows import CastRow, size_json
 from graphir.passes.analysis.item_sequence import ItemSequence
+from graphir.public import Symbol, TensorType
 
 
 class CastSite:

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, TypeAlias
 
-from graphir import DType, Graph, Location, Symbol, ops
 from graphir.ir.implied_casts import ImpliedCast, implied
 from graphir.ir.operands import number_of
 from graphir.location import CAST, LEGALIZE
 from graphir.loss import literal_loss
 from graphir.passes.analysis.casts.conversion import CastConversion, cast_conversion
 from graphir.promotion.scalars import WEAK
+from graphir.public import DType, Graph, Location, Symbol, ops
 
 ConversionUse: TypeAlias = tuple[CastConversion, Location, Symbol, int]
 """One use of one cast: (conversion, location, symbol, position); a plain tuple for speed.

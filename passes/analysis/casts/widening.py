@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphir import DType, Graph, Symbol, ops
 from graphir.ir.inlining import Junction
 from graphir.location import Location
 from graphir.ops import dtype_rules as signatures
 from graphir.ops.types import NoTensorType
 from graphir.passes.analysis.expressions import default_dtype, expression
+from graphir.public import DType, Graph, Symbol, ops
 
 if TYPE_CHECKING:
     from graphir.passes.analysis.casts.rows import CastRow

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, ops
 from graphir.conversions import convert
+from graphir.public import DType, ops
 from graphir.runtime.array_api.evaluation.lazy import TAPE, Lazy
 from graphir.semantics.evaluation import contiguous, settings_of
 from graphir.semantics.kernels import KERNELS

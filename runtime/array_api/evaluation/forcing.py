@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import GraphirError
+from graphir.public import GraphirError
 from graphir.runtime.array_api.evaluation.calls import call_of
 from graphir.runtime.array_api.evaluation.lazy import PENDING, Lazy
 from graphir.runtime.array_api.evaluation.pieces import PendingPiece, Programs

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import Any
 
-from graphir import Graph, Symbol
+from graphir.public import Graph, Symbol
 from graphir.runtime.array_api.evaluation.lazy import TAPE, Lazy
 from graphir.runtime.program import Program
 

@@ -8,12 +8,12 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from graphir import DType, GraphError, PromotionError, ShapeError, ops
 from graphir.dtypes import DTypeLike
 from graphir.ir.foreign_arrays import is_foreign_array, to_numpy_array
 from graphir.ir.literals import native, range_attributes
 from graphir.ops.attributes import several
 from graphir.ops.dims import ShapeLike
+from graphir.public import DType, GraphError, PromotionError, ShapeError, ops
 from graphir.runtime.array_api.array import Array, array_of, array_of_values, record, with_name
 from graphir.runtime.array_api.dtypes import DEFAULTS, astype, device_of, dtype_of, result_type
 from graphir.runtime.array_api.expansions import expanded

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from graphir import DType, ops
 from graphir.ops.op import Op
+from graphir.public import DType, ops
 from graphir.runtime.array_api.array import Array, array_of, record, with_name
 from graphir.runtime.array_api.dtypes import require
 from graphir.runtime.array_api.views import viewed

@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from graphir import PromotionError
 from graphir.dtypes import DTypeLike
+from graphir.public import PromotionError
 from graphir.runtime.array_api.array import Array, array_of_values, call_numpy, with_name
 from graphir.runtime.array_api.dtypes import KINDS, device_of, dtype_of, require
 from graphir.runtime.array_api.expansions import expanded

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import GraphError, ShapeError, ops
 from graphir.dtypes import DTypeLike
+from graphir.public import GraphError, ShapeError, ops
 from graphir.runtime.array_api.array import Array, array_of, call_numpy, record
 from graphir.runtime.array_api.array import LinAlgError as LinAlgError
 from graphir.runtime.array_api.dtypes import astype, require, result_type

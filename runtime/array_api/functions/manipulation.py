@@ -7,12 +7,12 @@ from typing import cast
 
 import numpy as np
 
-from graphir import GraphError, ops
 from graphir.hints import Int, Ints
 from graphir.numpy_api.pieces import unstack as unstacked
 from graphir.ops import shape_rules
 from graphir.ops.attributes import natural, several
 from graphir.ops.dims import ShapeLike
+from graphir.public import GraphError, ops
 from graphir.runtime.array_api.array import Array, array_of, eager, record
 from graphir.runtime.array_api.expansions import expanded
 from graphir.runtime.array_api.views import view

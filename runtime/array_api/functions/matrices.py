@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from graphir import ShapeError, ops
 from graphir.hints import Pairs
+from graphir.public import ShapeError, ops
 from graphir.runtime.array_api.array import Array, array_of, record
 from graphir.runtime.array_api.dtypes import result_type
 from graphir.runtime.array_api.functions.manipulation import broadcast_arrays

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from graphir import GraphError, ops
 from graphir.dtypes import DTypeLike
 from graphir.hints import Ints
 from graphir.ops.op import Op
+from graphir.public import GraphError, ops
 from graphir.runtime.array_api.array import Array, array_of, eager, record
 from graphir.runtime.array_api.dtypes import dtype_of, require
 from graphir.runtime.array_api.expansions import expanded

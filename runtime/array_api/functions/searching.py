@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from graphir import ShapeError, ops
+from graphir.public import ShapeError, ops
 from graphir.runtime.array_api.array import (
     SCALARS,
     Array,

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType
+from graphir.public import DType
 from graphir.runtime.native.abi.numpy_structs import sort_of
 from graphir.runtime.native.assembly import lane, stored_type
 from graphir.runtime.native.column_reductions import column_reductions

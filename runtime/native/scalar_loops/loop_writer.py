@@ -10,8 +10,8 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from graphir import Graph, Symbol, ops
 from graphir.passes.rewriter import bodies_of
+from graphir.public import Graph, Symbol, ops
 from graphir.runtime.native.assembly import VectorWriter, lane, splat, stored_type
 from graphir.runtime.native.emitters import LlvmValue
 from graphir.runtime.native.region_writer import UnsupportedError

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from graphir import Graph, Symbol, TensorType, ops
+from graphir.public import Graph, Symbol, TensorType, ops
 from graphir.runtime.native.assembly import words_of
 from graphir.runtime.native.background import LOCK, submit
 from graphir.runtime.native.probe import engine, failure_reason

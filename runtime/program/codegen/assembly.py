@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import Symbol
+from graphir.public import Symbol
 from graphir.runtime.program.codegen.instructions import Instruction, RegionCode
 from graphir.runtime.program.codegen.tracing import Storage, assign, select
 

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType
 from graphir.conversions import convert, has_range_of_float32, round_fraction
+from graphir.public import DType
 from graphir.runtime.program.codegen.tracing import KernelTrace, Whole, trace
 from graphir.semantics.evaluation import machine
 

@@ -13,10 +13,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, Graph, Op, Symbol, ops
 from graphir.conversions import convert
 from graphir.ir.liveness import binders_of, binders_used
 from graphir.promotion.scalars import scalar
+from graphir.public import DType, Graph, Op, Symbol, ops
 from graphir.runtime.program.codegen import casting
 from graphir.runtime.program.codegen.tracing import KernelTrace, Storage, Whole, assign, trace
 from graphir.runtime.program.cutting import Call, Region, source_of

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphir import Symbol
+from graphir.public import Symbol
 from graphir.runtime.program.codegen.assembly import FunctionWriter
 from graphir.runtime.program.codegen.casting import cast_to_integer
 from graphir.runtime.program.codegen.instructions import Instruction, Placed, RegionCode, entering

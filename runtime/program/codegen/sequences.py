@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from graphir import DType, Symbol, ops
+from graphir.public import DType, Symbol, ops
 from graphir.runtime.program.batches import BatchStep, layout_of, multiplies_in_place
 from graphir.runtime.program.blocks import Range, in_order
 from graphir.runtime.program.codegen.tracing import Storage

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from graphir import DType, ops
+from graphir.public import DType, ops
 from graphir.runtime.program.codegen.assembly import FunctionWriter
 from graphir.runtime.program.codegen.scalars import Statements, inline_iteration
 from graphir.runtime.program.codegen.tracing import Storage

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from graphir import Graph, Symbol, TensorType, ops
 from graphir.ops.attribute_record import AttributeRecord
+from graphir.public import Graph, Symbol, TensorType, ops
 
 Axes: TypeAlias = tuple[int, ...]
 """The order of axes of an array in memory: the place in memory of each axis of the program."""

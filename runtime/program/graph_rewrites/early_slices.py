@@ -16,10 +16,10 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from graphir import Graph, Symbol, TensorType, ops
 from graphir.location import Location
 from graphir.ops.attribute_record import AttributeRecord
 from graphir.passes.rewriter import Rewriter
+from graphir.public import Graph, Symbol, TensorType, ops
 from graphir.runtime.program.cost_model import COST, NATIVE_VECTOR
 from graphir.runtime.program.cutting import row_axes
 

@@ -12,11 +12,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from graphir import Graph, Symbol, ops
 from graphir.ops import control
 from graphir.ops.types import TupleType
 from graphir.passes import common_subexpressions, decompose
 from graphir.passes.rewriter import Rewriter
+from graphir.public import Graph, Symbol, ops
 from graphir.runtime.program.cutting import row_axes
 from graphir.semantics.numpy_loops import LoopCall
 

@@ -26,8 +26,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from graphir import DType, Graph, Op, Symbol, TensorType, ops
 from graphir.passes.rewriter import Rewriter
+from graphir.public import DType, Graph, Op, Symbol, TensorType, ops
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.cutting import row_axes, source_of
 from graphir.runtime.program.graph_rewrites.expansion import has_exact_count, replace_symbols

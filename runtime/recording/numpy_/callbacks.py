@@ -8,11 +8,10 @@ from functools import partial
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from graphir import Symbol
 from graphir.ir.literals import is_literal
 from graphir.location import ASSIGN
+from graphir.public import Symbol
 from graphir.runtime.recording.notes import NotingBuilder
 from graphir.runtime.recording.numpy_.python_numbers import is_watched, numbers_of
 from graphir.runtime.recording.operands import is_text, traced_leaves

@@ -21,12 +21,12 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from graphir import DType, Symbol, ops
 from graphir.hints import Number
 from graphir.location import is_internal
 from graphir.numpy_api.arrays.operands import leaves
 from graphir.numpy_api.interception import Interceptor
 from graphir.numpy_api.signatures import bound
+from graphir.public import DType, Symbol, ops
 from graphir.runtime.recording.captured import LIBRARIES
 from graphir.runtime.recording.fallback import opaque, rescued
 from graphir.runtime.recording.numpy_ import dates

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from graphir import DType, ExecutionError, Symbol, ops
 from graphir.ir.literals import is_literal, native
 from graphir.numpy_api.arrays.operands import leaves
 from graphir.numpy_api.ufuncs import OPS
+from graphir.public import DType, ExecutionError, Symbol, ops
 from graphir.runtime.audit.library_calls import CallResult, LibraryCall
 from graphir.runtime.recording.values import Array, Result, UnrecordedError, plain
 

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike, NDArray
 
-from graphir import DType, GraphError, Symbol, ops
 from graphir.numpy_api.einsum import summed_labels
 from graphir.numpy_api.functions import FUNCTIONS
 from graphir.numpy_api.reductions.masked import UNSET
 from graphir.numpy_api.signatures import bound
+from graphir.public import DType, GraphError, Symbol, ops
 from graphir.runtime.recording.fallback import (
     OF_TYPES,
     arrays_of,

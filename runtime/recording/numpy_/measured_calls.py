@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from graphir import Symbol
+from graphir.public import Symbol
 from graphir.runtime.audit.library_calls import LibraryCall, wide_setting
 from graphir.runtime.recording.values import RecordedNumber, RecordedValue, plain, recording_with
 from graphir.semantics.library_calls import leaves, mapped

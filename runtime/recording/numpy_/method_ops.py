@@ -14,11 +14,11 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from graphir import Symbol, ops
 from graphir.numpy_api.arrays.operands import leaves
 from graphir.numpy_api.functions import FUNCTIONS
 from graphir.numpy_api.reductions.masked import reduction_in_order
 from graphir.numpy_api.views.steps import Pick
+from graphir.public import Symbol, ops
 from graphir.runtime.recording.numpy_ import dates
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.values import Result, UnrecordedError, plain, plains

@@ -14,8 +14,8 @@ from typing import Any, SupportsIndex, cast
 import numpy as np
 from numpy.typing import DTypeLike
 
-from graphir import Symbol
 from graphir.ir.literals import is_literal
+from graphir.public import Symbol
 from graphir.runtime.recording.captured import user_functions
 from graphir.runtime.recording.leaving import AS_NUMBER
 from graphir.runtime.recording.numpy_.python_numbers import fits, is_watched, numbers_of

@@ -8,8 +8,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import Symbol
 from graphir.location import ASSIGN
+from graphir.public import Symbol
 from graphir.runtime.recording.builder import is_truncation
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.values import RecordedValue, Result, plain, plains, trace_of

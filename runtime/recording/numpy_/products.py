@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from graphir import Symbol, ops
+from graphir.public import Symbol, ops
 from graphir.runtime.recording.numpy_.method_ops import in_ops
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.values import Result, plain

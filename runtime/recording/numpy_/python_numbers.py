@@ -21,9 +21,9 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from graphir import DType, Symbol
 from graphir.location import is_internal
 from graphir.numpy_api.views.steps import Cut
+from graphir.public import DType, Symbol
 from graphir.runtime.recording.leaving import AS_NUMBER, Texts, number_of
 from graphir.runtime.recording.values import (
     RecordedNumber,

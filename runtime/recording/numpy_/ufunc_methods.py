@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from graphir import DType, Op, Symbol, ops
 from graphir.numpy_api.dispatch import call_ufunc
 from graphir.numpy_api.reductions.masked import UNSET, ReductionArguments, reduced
 from graphir.numpy_api.signatures import bound
 from graphir.numpy_api.ufuncs import ACCUMULATIONS, REDUCTIONS
+from graphir.public import DType, Op, Symbol, ops
 from graphir.runtime.recording.builder import is_truncation
 from graphir.runtime.recording.fallback import note_writes
 from graphir.runtime.recording.numpy_.method_ops import (

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from graphir import Op, Symbol, ops
 from graphir.ir.operators.powers import power, power_of_arrays
 from graphir.numpy_api.ufuncs import COMPOUNDS, OPS, OpAdder
+from graphir.public import Op, Symbol, ops
 from graphir.runtime.recording.numpy_.products import product_attributes
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.values import UnrecordedError

@@ -12,12 +12,12 @@ from warnings import catch_warnings
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from graphir import DType, GraphirError, Symbol, ops
 from graphir.ir.literals import is_literal, native
 from graphir.location import ASSIGN
 from graphir.numpy_api.elision import ELIDING, LEAST_BYTES, elided, runs_operator
 from graphir.numpy_api.signatures import bound, without_usual_axes
 from graphir.numpy_api.ufuncs import COMPOUNDS, OPS, PARTS
+from graphir.public import DType, GraphirError, Symbol, ops
 from graphir.runtime.recording.builder import is_truncation
 from graphir.runtime.recording.fallback import rescued
 from graphir.runtime.recording.numpy_ import dates, objects

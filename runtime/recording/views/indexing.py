@@ -11,12 +11,12 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import DTypeLike
 
-from graphir import Symbol, ops
 from graphir.hints import Indices
 from graphir.ir.literals import is_literal
 from graphir.location import ASSIGN
 from graphir.numpy_api.views import steps
 from graphir.numpy_api.views.steps import Cut
+from graphir.public import Symbol, ops
 from graphir.runtime.recording.leaving import AS_TEXT
 from graphir.runtime.recording.numpy_.dates import in_unit
 from graphir.runtime.recording.numpy_.python_numbers import RecordedInt

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from graphir import Symbol
+from graphir.public import Symbol
 from graphir.runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TRUTH, reading, text_of
 from graphir.runtime.recording.operands import traced_leaves
 from graphir.runtime.recording.recorder import Recorder

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from graphir import DType, Op, Symbol, ops
+from graphir.public import DType, Op, Symbol, ops
 from graphir.runtime.sources.jax_.lax_rows import ROWS, Equation, known_shape, row
 from graphir.runtime.sources.op_rows import Attribute, Emitted
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
-from graphir import DType, Op, Symbol, TensorType, ops
 from graphir.ops.types import OpaqueType
+from graphir.public import DType, Op, Symbol, TensorType, ops
 from graphir.runtime.optional import optional
 from graphir.runtime.sources.op_rows import Attribute, Emitted, OpRows, RowCall, product_layout
 

@@ -14,10 +14,10 @@ from itertools import pairwise
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-from graphir import DType, Graph, GraphError, Location, Symbol, TensorType, ops
 from graphir.escape import printable
 from graphir.passes import cast_report
 from graphir.passes.analysis.expressions import expression, statement
+from graphir.public import DType, Graph, GraphError, Location, Symbol, TensorType, ops
 from graphir.runtime.sources.jax_.lax_rows import ROWS, Equation, Jaxpr, array_type
 from graphir.runtime.sources.op_rows import Attribute, Emitted
 

@@ -15,7 +15,11 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from graphir import (
+from graphir.decorators import uncollected
+from graphir.location import INTERMEDIATE
+from graphir.ops.control import Callee
+from graphir.ops.types import TupleType
+from graphir.public import (
     DType,
     Graph,
     GraphError,
@@ -26,10 +30,6 @@ from graphir import (
     ops,
     rules,
 )
-from graphir.decorators import uncollected
-from graphir.location import INTERMEDIATE
-from graphir.ops.control import Callee
-from graphir.ops.types import TupleType
 from graphir.runtime.optional import optional
 from graphir.runtime.sources.folding import Folding, note_draws
 from graphir.runtime.sources.jax_.bound_primitive import BoundPrimitive

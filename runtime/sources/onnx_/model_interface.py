@@ -16,10 +16,19 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from graphir import DType, ExecutionError, Graph, GraphError, Location, Symbol, TensorType, ops
 from graphir.ops.control import Callee
 from graphir.ops.dims import Dim
 from graphir.ops.types import OpaqueType, TupleType
+from graphir.public import (
+    DType,
+    ExecutionError,
+    Graph,
+    GraphError,
+    Location,
+    Symbol,
+    TensorType,
+    ops,
+)
 from graphir.runtime.sources.onnx_.model import DTYPES, require_distinct, require_size, text_of
 from graphir.runtime.sources.onnx_.node_types import (
     NUMBERS,

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from graphir import DType, Graph, Symbol, ops
 from graphir.ops.dims import Dim, Size
 from graphir.ops.shape_rules import broadcast_shapes
+from graphir.public import DType, Graph, Symbol, ops
 from graphir.runtime.sources.onnx_.model import LARGEST
 from graphir.runtime.sources.onnx_.node_rows import NodeCall, axis_of, matrix_shape, row
 from graphir.runtime.sources.onnx_.static_values import positions

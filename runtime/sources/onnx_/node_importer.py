@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from graphir import DType, GraphError, Symbol, TensorType, ops
 from graphir.ops.control import Callee
 from graphir.ops.types import OpaqueType, TupleType
+from graphir.public import DType, GraphError, Symbol, TensorType, ops
 from graphir.runtime.sources.onnx_ import movement_rows, quantization_rows
 from graphir.runtime.sources.onnx_.bound_node import BoundNode
 from graphir.runtime.sources.onnx_.model import (

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
-from graphir import DType, GraphError, Op, Symbol, TensorType, ops
 from graphir.location import INTERMEDIATE
 from graphir.ops.dims import Size
+from graphir.public import DType, GraphError, Op, Symbol, TensorType, ops
 from graphir.runtime.sources.onnx_.static_values import positions
 from graphir.runtime.sources.op_rows import (
     Attribute,

@@ -20,10 +20,10 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from graphir import DType, GraphError, GraphirError, Symbol, TensorType, ops
 from graphir.conversions import convert
 from graphir.ops.dims import Dim, Size
 from graphir.ops.types import OpaqueType
+from graphir.public import DType, GraphError, GraphirError, Symbol, TensorType, ops
 from graphir.runtime.sources.onnx_.model import DTYPES, domain_of, text_of
 from graphir.runtime.sources.onnx_.static_values import StaticValues
 from graphir.runtime.sources.onnx_.wire_format import (

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
-from graphir import GraphError, Location
+from graphir.public import GraphError, Location
 from graphir.runtime.sources.onnx_.model import described, graphs_of, text_of
 from graphir.runtime.sources.onnx_.wire_format import NodeProto
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from graphir import DType, GraphError, Symbol, ops
 from graphir.location import EXPORTER
+from graphir.public import DType, GraphError, Symbol, ops
 from graphir.runtime.sources.onnx_.node_rows import NodeCall, axis_of, row
 from graphir.runtime.sources.op_rows import Attribute, Emitted, SymbolOrNone
 

@@ -17,9 +17,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from graphir import DType, Graph, GraphError, Location, Op, Symbol, TensorType, ops
 from graphir.decorators import uncollected
 from graphir.passes import dead_code
+from graphir.public import DType, Graph, GraphError, Location, Op, Symbol, TensorType, ops
 from graphir.runtime.sources.onnx_.model import (
     DTYPES,
     OnnxModel,

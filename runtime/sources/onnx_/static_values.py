@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from graphir import DType, Graph, GraphError, GraphirError, Op, Symbol, TensorType, ops
 from graphir.ops.dims import Dim
+from graphir.public import DType, Graph, GraphError, GraphirError, Op, Symbol, TensorType, ops
 from graphir.runtime.sources.onnx_.model import LARGEST
 from graphir.semantics.evaluation import Evaluation
 

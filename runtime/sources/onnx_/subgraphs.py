@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from graphir import DType, Symbol, TensorType, ops
+from graphir.public import DType, Symbol, TensorType, ops
 from graphir.runtime.sources.onnx_.node_rows import ROWS, NodeCall, axis_of
 from graphir.runtime.sources.onnx_.wire_format import GraphProto
 from graphir.runtime.sources.op_rows import Emitted

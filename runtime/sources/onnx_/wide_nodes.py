@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, ExecutionError
+from graphir.public import DType, ExecutionError
 from graphir.runtime.sources.onnx_.model import domain_of, graphs_of, text_of
 from graphir.runtime.sources.onnx_.wire_format import (
     AttributeProto,

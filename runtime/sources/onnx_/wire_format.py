@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, GraphError
 from graphir.ops.attributes import FrozenFile
+from graphir.public import DType, GraphError
 
 Buffer: TypeAlias = bytes | FrozenFile
 Place: TypeAlias = tuple[int, int]

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple, TypeAlias, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from graphir import DType, Graph, Op, Symbol, ops
 from graphir.location import LEGALIZE
 from graphir.promotion.scalars import round_scalar
+from graphir.public import DType, Graph, Op, Symbol, ops
 from graphir.runtime.sources.op_rows import (
     Attribute,
     Emitted,

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from graphir import DType, Op, Symbol, ops
+from graphir.public import DType, Op, Symbol, ops
 from graphir.runtime.sources.op_rows import Emitted
 from graphir.runtime.sources.torch_.aten_rows import ROWS, AtenCall, Operand, row, sizes
 

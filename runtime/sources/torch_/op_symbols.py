@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from graphir import DType, Graph, GraphError, Symbol, ops
 from graphir.location import AUTOCAST, INTERMEDIATE
 from graphir.ops.control import Callee
 from graphir.ops.types import TupleType
+from graphir.public import DType, Graph, GraphError, Symbol, ops
 from graphir.runtime.sources.op_rows import trial
 from graphir.runtime.sources.torch_ import elementwise, scatter_rows, window_rows
 from graphir.runtime.sources.torch_.aten_rows import ROWS, AtenCall, AtenRun

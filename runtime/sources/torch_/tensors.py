@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, Graph, GraphError, Symbol, TensorType, ops
 from graphir.promotion.torch import TORCH_LATTICE
+from graphir.public import DType, Graph, GraphError, Symbol, TensorType, ops
 
 Torch: TypeAlias = Any
 """The module torch, of which the project's own environment has no types."""

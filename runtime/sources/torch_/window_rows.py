@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from graphir import DType, Symbol, ops
+from graphir.public import DType, Symbol, ops
 from graphir.runtime.sources.op_rows import Attribute, Emitted
 from graphir.runtime.sources.torch_.aten_rows import AtenCall, Operand, row, sizes
 

@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from graphir import DType, Symbol
 from graphir.conversions import convert
 from graphir.ops import CATALOGUE
+from graphir.public import DType, Symbol
 from graphir.runtime.results import REFUSAL_ERRORS, refused
 from graphir.runtime.targets.dask_.reductions import PARTIAL, SCANS, contracted, reduced
 from graphir.runtime.targets.dask_.regions import (

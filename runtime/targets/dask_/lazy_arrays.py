@@ -13,10 +13,10 @@ from graphlib import TopologicalSorter
 from operator import attrgetter
 from typing import Any
 
-from graphir import DType, ExecutionError, Graph, Symbol, ops
 from graphir.hints import ArrayOrNumber
 from graphir.passes import decompose
 from graphir.passes.pipeline import lower_to_ops
+from graphir.public import DType, ExecutionError, Graph, Symbol, ops
 from graphir.runtime.binding import check_input, match_inputs, require_type, sizes_of
 from graphir.runtime.optional import optional
 from graphir.runtime.program.cutting import Call, cut

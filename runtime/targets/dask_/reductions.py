@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import Symbol
+from graphir.public import Symbol
 from graphir.runtime.targets.dask_.regions import Arrays, BlockPiece, dask_array, meta, quiet
 from graphir.semantics.kernels import KERNELS
 

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from graphir import DType, Graph, Symbol
 from graphir.conversions import Step
 from graphir.dtypes import DTypeLike
 from graphir.ops.dims import evaluate
+from graphir.public import DType, Graph, Symbol
 from graphir.runtime.optional import optional
 from graphir.runtime.targets.emission import EngineConversions, op_names
 from graphir.semantics.kernels import KERNELS

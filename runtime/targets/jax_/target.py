@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from graphir import DType, ExecutionError, Graph, Symbol, ops
 from graphir.hints import ArrayOrNumber
 from graphir.passes import decompose
 from graphir.passes.pipeline import lower_to_ops
+from graphir.public import DType, ExecutionError, Graph, Symbol, ops
 from graphir.runtime.binding import match_inputs, numpy_name, sizes_of
 from graphir.runtime.optional import optional
 from graphir.runtime.targets.emission import (

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
-from graphir import DType, Graph, GraphError, Symbol, TensorType
 from graphir.ops.dims import Size
+from graphir.public import DType, Graph, GraphError, Symbol, TensorType
 from graphir.runtime.sources.onnx_.bound_node import BoundNode
 from graphir.runtime.targets.emission import lacking
 from graphir.runtime.targets.onnx_.body import OPSET, OnnxBody, onnx_dtype, passing_dtype

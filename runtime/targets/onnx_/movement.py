@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from graphir import DType, Symbol
 from graphir.ops.dims import Size
 from graphir.promotion.scalars import scalar
+from graphir.public import DType, Symbol
 from graphir.runtime.targets.emission import lacking
 from graphir.runtime.targets.onnx_.body import OnnxBody, Row, onnx_dtype
 from graphir.runtime.targets.onnx_.values import OnnxValue, cast_values, greater, lesser

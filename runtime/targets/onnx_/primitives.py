@@ -11,8 +11,8 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
-from graphir import DType, Symbol, ops
 from graphir.ops.dims import product
+from graphir.public import DType, Symbol, ops
 from graphir.runtime.targets.onnx_.body import OnnxBody, Row
 from graphir.runtime.targets.onnx_.movement import MOVES, reshape, turned, with_shape
 from graphir.runtime.targets.onnx_.values import (

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from graphir import DType, Graph, Origin, Symbol, ops
 from graphir.escape import printable
 from graphir.passes import decompose
 from graphir.passes.analysis.casts.conversion import cast_conversion
 from graphir.passes.rewriter import origins_of
+from graphir.public import DType, Graph, Origin, Symbol, ops
 from graphir.runtime.targets.emission import (
     dtypes_of,
     emitter,

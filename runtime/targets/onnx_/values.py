@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from graphir import DType
 from graphir.conversions import Step, plain
 from graphir.dtypes import DTypeLike
 from graphir.hints import Number
+from graphir.public import DType
 from graphir.runtime.targets.emission import EngineConversions
 
 if TYPE_CHECKING:

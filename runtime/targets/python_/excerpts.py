@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 SOURCES = (
+    "graphir.semantics.rounded_functions",
     "graphir.semantics.data_movement",
     "graphir.semantics.special_functions",
     "graphir.semantics.matrix_products",

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, Symbol
 from graphir.conversions import (
     Conversions,
     Step,
@@ -26,6 +25,7 @@ from graphir.conversions import (
 )
 from graphir.ops.dims import Dim, Size
 from graphir.promotion.scalars import scalar
+from graphir.public import DType, Symbol
 from graphir.runtime.binding import numpy_name
 from graphir.runtime.targets.emission import op_names
 

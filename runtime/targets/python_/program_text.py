@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from textwrap import fill
 from typing import NamedTuple, TypeAlias
 
-from graphir import DType, Graph, Symbol, ops
 from graphir.location import Location
 from graphir.ops.dims import Dim, Size
 from graphir.passes import decompose
+from graphir.public import DType, Graph, Symbol, ops
 from graphir.runtime.binding import numpy_name
 from graphir.runtime.targets.emission import (
     Names,

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from graphir import DType, Graph, Symbol, TensorType
+from graphir.public import DType, Graph, Symbol, TensorType
 from graphir.runtime.targets.stablehlo_.values import HloBody, HloValue, Sizes, ints
 
 Values: TypeAlias = list[HloValue]

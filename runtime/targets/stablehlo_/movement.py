@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from graphir import DType, TensorType
+from graphir.public import DType, TensorType
 from graphir.runtime.targets.stablehlo_.values import (
     HloValue,
     Sizes,

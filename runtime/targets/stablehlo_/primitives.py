@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from graphir import DType, TensorType
 from graphir.ops.shape_rules import broadcast_shapes
+from graphir.public import DType, TensorType
 from graphir.runtime.targets.stablehlo_ import movement
 from graphir.runtime.targets.stablehlo_.movement import axis_moved, picked
 from graphir.runtime.targets.stablehlo_.values import (

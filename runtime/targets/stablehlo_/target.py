@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir import DType, Graph, Symbol, ops
 from graphir.passes import decompose
+from graphir.public import DType, Graph, Symbol, ops
 from graphir.runtime.targets.emission import (
     emitter,
     evaluate_graph,

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import ArrayLike, NDArray
 
-from graphir import DType, Location, Symbol, TensorType
 from graphir.conversions import Step
 from graphir.dtypes import DTypeLike
 from graphir.hints import Number
 from graphir.ops.shape_rules import broadcast_shapes
+from graphir.public import DType, Location, Symbol, TensorType
 from graphir.runtime.targets.emission import EngineConversions
 
 ELEMENTS: dict[DType, str] = {
