@@ -68,11 +68,11 @@ def rows() -> Iterator[Row]:
     yield np.add, ufuncs._settings, 0
     yield np.array, creation._conversion, 0
     for symbolic, names in (
-        (creation._full, "full"),
+        (functions.full_of, "full"),
+        (functions.filling(0), "zeros"),
+        (functions.emptied, "empty"),
         (creation._arange, "arange"),
         (creation._eye, "eye"),
-        (creation._identity, "identity"),
-        (creation._empty, "empty"),
     ):
         yield getattr(np, names), symbolic, 2
     for kind in (SymbolicArray, SymbolicScalar, SymbolicSelection):

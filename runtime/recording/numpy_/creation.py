@@ -276,8 +276,8 @@ def _eye(
     rows: int | None = None,
     M: int | None = None,  # noqa: N803 -- NumPy's name
     k: int = 0,
-    *_: Any,
-    **__: Any,
+    dtype: DTypeLike | None = None,
+    order: str | None = None,
 ) -> Symbol:
     """Record np.eye and np.identity; NumPy's result has the shape and the dtype."""
     attrs = {"rows": real.shape[0], "columns": real.shape[1], "offset": int(k)}

@@ -13,12 +13,13 @@ from typing import Any, cast
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from graphir.numpy_api.einsum import summed_labels
 from graphir.numpy_api.functions import FUNCTIONS
 from graphir.numpy_api.reductions.masked import UNSET
 from graphir.numpy_api.signatures import bound
+from graphir.ops.dims import ShapeLike
 from graphir.public import DType, GraphError, Symbol, ops
 from graphir.runtime.recording.fallback import (
     OF_TYPES,
@@ -240,7 +241,14 @@ def _einsum(recorder: Recorder, real: Result, subscripts: Any, *args: Any, **kwa
 
 
 def full_of(
-    recorder: Recorder, real: Any, of: Any = None, fill_value: Any = None, *_: Any, **__: Any
+    recorder: Recorder,
+    real: NDArray[Any],
+    of: ArrayLike | None = None,
+    fill_value: Any = None,
+    dtype: DTypeLike | None = None,
+    order: str | None = None,
+    *,
+    shape: ShapeLike | None = None,
 ) -> Symbol:
     """Record np.full, and np.full_like of an array `of`; NumPy's result has the other settings."""
     return assigned(recorder, fill_value, None, real, real)
@@ -249,13 +257,29 @@ def full_of(
 def filling(value: int) -> Symbolic:
     """Return the function that records an array of one value, whatever its shape and dtype."""
 
-    def enter(recorder: Recorder, real: NDArray[Any], *_: Any, **__: Any) -> Symbol:
+    def enter(
+        recorder: Recorder,
+        real: NDArray[Any],
+        of: ArrayLike | None = None,
+        dtype: DTypeLike | None = None,
+        order: str | None = None,
+        *,
+        shape: ShapeLike | None = None,
+    ) -> Symbol:
         return filled(recorder, real, value)
 
     return enter
 
 
-def emptied(recorder: Recorder, real: NDArray[Any], *_: Any, **__: Any) -> Symbol:
+def emptied(
+    recorder: Recorder,
+    real: NDArray[Any],
+    of: ArrayLike | None = None,
+    dtype: DTypeLike | None = None,
+    order: str | None = None,
+    *,
+    shape: ShapeLike | None = None,
+) -> Symbol:
     """Fill an empty array with zeros, in memory and in the graph.
 
     Any values are valid. With equal values on both sides, the recording detects later writes.
