@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from sys import _getframe  # pyright: ignore[reportPrivateUsage]
 from typing import Any, Literal, NoReturn, SupportsIndex, cast
 
 import numpy as np
@@ -23,6 +24,7 @@ from graphir.numpy_api.arrays.boundary import (
 )
 from graphir.numpy_api.arrays.builtin_stand_ins import hide_attributes
 from graphir.numpy_api.arrays.indexing import get, put
+from graphir.numpy_api.arrays.makers import is_taken_for_dtype
 from graphir.numpy_api.arrays.memory import (
     ArrayAttributeError,
     ArrayTypeError,
@@ -162,7 +164,9 @@ class SymbolicArray(DispatchProtocols, FunctionMethods, UnknownValueMethods, Arr
 
     @property
     def dtype(self) -> Any:
-        """The dtype as a NumPy dtype."""
+        """The dtype as a NumPy dtype; an error where NumPy takes the array itself for a dtype."""
+        if is_taken_for_dtype(_getframe(1)):
+            return plainly(np.dtype, np.empty(0))
         return self.element.to_numpy()
 
     @dtype.setter

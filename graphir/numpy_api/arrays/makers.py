@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from functools import lru_cache, wraps
 from itertools import islice
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any, cast
 
 import numpy as np
@@ -407,6 +407,19 @@ def _calls_attribute(code: CodeType, offset: int) -> bool:
         if above < 1 and instruction.opname != "PRECALL":
             return above == -1 and instruction.opname == "CALL"
     return False
+
+
+def is_taken_for_dtype(frame: FrameType) -> bool:
+    """Whether NumPy's compiled code reads `.dtype` of an argument that NumPy's Python code passes.
+
+    It takes any object with a dtype for that dtype, and so refuses ndarrays itself.
+    """
+    if not frame.f_globals.get("__name__", "").startswith("numpy"):
+        return False
+    return dis.opname[frame.f_code.co_code[frame.f_lasti]] in _CALLS
+
+
+_CALLS = frozenset(("PRECALL", "CALL", "CALL_KW", "CALL_FUNCTION_EX"))
 
 
 class TracedNumpy(ModuleType):

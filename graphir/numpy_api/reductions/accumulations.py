@@ -1,10 +1,12 @@
 """The methods reduce, accumulate and reduceat of ufuncs without a reduction op, on symbols.
 
 Associative functions are scanned by doubling: after k rounds an element holds the result of its 2^k
-predecessors.
+predecessors. Other functions are unrolled along short axes.
 """
 
 from __future__ import annotations
+
+from itertools import accumulate
 
 import numpy as np
 
@@ -23,6 +25,12 @@ ASSOCIATIVE = frozenset(
         *(np.logical_and, np.logical_or, np.logical_xor),
     )
 )
+UNROLLED = frozenset(
+    (np.divide, np.floor_divide, np.remainder, np.fmod, np.hypot, np.logaddexp, np.subtract)
+)
+"""The functions whose inner loop computes each element alike, alone or among others."""
+LONGEST = 256
+"""The longest axis to unroll."""
 
 
 def accumulated(
@@ -30,13 +38,19 @@ def accumulated(
 ) -> Symbol | None:
     """Return the running results of a ufunc along an axis, or None for other ufuncs."""
     op = OPS.get(ufunc)
-    if op is None or ufunc not in ASSOCIATIVE:
+    if op is None or ufunc not in ASSOCIATIVE | UNROLLED:
         return None
     (place,) = axes_of(x, axis)
     x = moveaxis(_operand(ufunc, x, dtype), place, 0)
     size = x.shape[0]
     if not isinstance(size, int):
         raise ShapeError("it needs an axis of known size", got=str(x.type))
+    if ufunc in UNROLLED:
+        if size > LONGEST:
+            problem = f"an axis of more than {LONGEST} elements is too long to unroll"
+            raise GraphError(problem, got=str(x.type))
+        lines = list(accumulate((x[i] for i in range(size)), op))
+        return moveaxis(ops.stack(lines, axis=0), 0, place) if size else moveaxis(x, 0, place)
     step = 1
     while step < size:
         x = ops.concat([x[:step], op(x[:-step], x[step:])], axis=0)
@@ -48,7 +62,7 @@ def reduced(
     ufunc: np.ufunc, x: Symbol, axis: Ints | None, dtype: DTypeLike | None, keepdims: bool
 ) -> Symbol | None:
     """Return the result of a ufunc over one axis, or None for other ufuncs."""
-    if ufunc not in ASSOCIATIVE:
+    if ufunc not in ASSOCIATIVE | UNROLLED:
         return None
     axes = list(range(x.rank)) if axis is None else axes_of(x, axis)
     if len(axes) != 1:
@@ -100,4 +114,9 @@ def _part(op: Op, x: Symbol, start: int, end: int) -> Symbol:
 def _operand(ufunc: np.ufunc, x: Symbol, dtype: DTypeLike | None) -> Symbol:
     if ufunc.__name__.startswith("logical"):
         return x.cast(DType.bool)
+    if dtype is None and ufunc in _FLOATING and not x.dtype.is_inexact:
+        return x.cast(x.graph.rules.floating(x.dtype, ufunc.__name__))
     return x if dtype is None else x.cast(dtype)
+
+
+_FLOATING = (np.divide, np.hypot, np.logaddexp)

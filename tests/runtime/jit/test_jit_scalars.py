@@ -159,6 +159,8 @@ def test_arrays_in_place_of_dtypes_raise_numpys_errors() -> None:
         lambda x: np.issubdtype(x, np.floating),
         lambda x: np.promote_types(x, np.int8),
         lambda x: np.fromstring(x),
+        lambda x: np.nansum((), 0, x),
+        lambda x: np.nanvar(x, dtype=x),
     ]
     for call in calls:
 
