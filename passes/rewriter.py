@@ -13,16 +13,7 @@ from typing import Any, Concatenate, ParamSpec, cast
 from graphir.location import CAST
 from graphir.ops.attribute_record import TO_DTYPE, AttributeRecord
 from graphir.ops.control import bodies, with_bodies
-from graphir.public import (
-    DType,
-    Graph,
-    GraphError,
-    Origin,
-    PromotionRules,
-    Symbol,
-    TensorType,
-    ops,
-)
+from graphir.public import DType, Graph, GraphError, Origin, PromotionRules, Symbol, TensorType, ops
 
 P = ParamSpec("P")
 

@@ -20,14 +20,7 @@ from graphir.ir.literals import is_literal
 from graphir.ir.operands import may_be_operand, symbols_of
 from graphir.ir.operators.powers import power
 from graphir.ir.symbol import Symbol, numpy_handlers
-from graphir.location import (
-    INTERMEDIATE,
-    NUMPY,
-    CompoundLocation,
-    Location,
-    Origin,
-    user_location,
-)
+from graphir.location import INTERMEDIATE, NUMPY, CompoundLocation, Location, Origin, user_location
 from graphir.numpy_api.functions import FUNCTIONS
 from graphir.numpy_api.products import strong
 from graphir.numpy_api.reductions import accumulations

@@ -9,10 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir import ops
-from graphir.numpy_api.arrays.memory import (
-    ArrayValue,
-    LayoutUse,
-)
+from graphir.numpy_api.arrays.memory import ArrayValue, LayoutUse
 from graphir.semantics.matrix_products import address
 
 

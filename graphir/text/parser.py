@@ -16,14 +16,7 @@ from graphir.errors import OperandInfo
 from graphir.ir.graph import Graph
 from graphir.ir.symbol import Symbol
 from graphir.ir.verifier import INSERTABLE
-from graphir.location import (
-    ASSIGN,
-    NAMED_RULES,
-    InPlaceLocation,
-    Location,
-    Origin,
-    Source,
-)
+from graphir.location import ASSIGN, NAMED_RULES, InPlaceLocation, Location, Origin, Source
 from graphir.ops.attribute_record import content_of
 from graphir.ops.attributes import choice
 from graphir.ops.grammar import DEPTH, StoredConstant, Values, array_of_text, stored_array

@@ -26,12 +26,7 @@ from graphir.runtime.audit.double_double import (
     numbers,
     round_numbers,
 )
-from graphir.runtime.audit.exact_arrays import (
-    fits_int64,
-    is_exact_array,
-    numbers_at,
-    wide_dtype,
-)
+from graphir.runtime.audit.exact_arrays import fits_int64, is_exact_array, numbers_at, wide_dtype
 from graphir.runtime.audit.wide_arithmetic import apply_cast, widen
 from graphir.runtime.audit.wide_run import WideRun
 

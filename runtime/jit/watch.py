@@ -59,12 +59,7 @@ from graphir.runtime.jit.guards import (
     reader_of,
 )
 from graphir.runtime.jit.loads import Loads, is_library, is_library_module, loads_of
-from graphir.runtime.jit.randomness import (
-    GENERATORS,
-    Randomness,
-    draws_entropy,
-    runs_alone,
-)
+from graphir.runtime.jit.randomness import GENERATORS, Randomness, draws_entropy, runs_alone
 from graphir.runtime.references import is_held
 
 WATCHING: dict[int, list[Watch]] = {}

@@ -18,9 +18,7 @@ from graphir.decorators import lazy
 from graphir.ir.liveness import dim_names
 from graphir.public import ExecutionError
 from graphir.runtime.program.batches import BatchStep
-from graphir.runtime.program.codegen.sequences import (
-    is_sort,
-)
+from graphir.runtime.program.codegen.sequences import is_sort
 from graphir.runtime.program.codegen.straight import Straight, alone, ends, fits
 from graphir.runtime.program.control import ControlStep
 from graphir.runtime.program.cost_model import COST

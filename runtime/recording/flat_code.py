@@ -12,14 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from graphir.runtime.recording.captured import (
-    ITEM,
-    ArraySlot,
-    SlotOwner,
-    is_user,
-    names_of,
-    slots,
-)
+from graphir.runtime.recording.captured import ITEM, ArraySlot, SlotOwner, is_user, names_of, slots
 from graphir.runtime.recording.numpy_.watched_code import restore_code, watched_code
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.results import leaves

@@ -31,18 +31,10 @@ from graphir.runtime.testing.dtype_names import HiddenDtypes
 from graphir.runtime.testing.facts import Facts, PackagePlaces
 from graphir.runtime.testing.instrument import WatchedFunction
 from graphir.runtime.testing.isolation import observe_acts, visible_act
-from graphir.runtime.testing.ledger import (
-    CallRecord,
-    Ledger,
-    source_digest,
-)
+from graphir.runtime.testing.ledger import CallRecord, Ledger, source_digest
 from graphir.runtime.testing.shadow import Shadow, ShadowSide, fork, why_visible
 from graphir.runtime.testing.shadow_calls import MOST_RECORDINGS, CallSignature, ShadowCalls
-from graphir.runtime.testing.signatures import (
-    arguments_text,
-    array_dtypes,
-    call_key,
-)
+from graphir.runtime.testing.signatures import arguments_text, array_dtypes, call_key
 
 MOST_SIGNATURES = 24
 """The most signatures of a function that are recorded."""

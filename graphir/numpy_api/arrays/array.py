@@ -17,11 +17,7 @@ from graphir.ir.graph import Graph
 from graphir.ir.operators.in_place import refuse_write
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.arrays import function_calls, ufunc_calls
-from graphir.numpy_api.arrays.boundary import (
-    at_boundary,
-    attributes_of,
-    bounded,
-)
+from graphir.numpy_api.arrays.boundary import at_boundary, attributes_of, bounded
 from graphir.numpy_api.arrays.builtin_stand_ins import hide_attributes
 from graphir.numpy_api.arrays.indexing import get, put
 from graphir.numpy_api.arrays.makers import is_taken_for_dtype

@@ -13,11 +13,7 @@ from sys import _getframe  # pyright: ignore[reportPrivateUsage]
 from typing import Any, cast
 
 from graphir.import_names import is_own_module
-from graphir.numpy_api.arrays.boundary import (
-    at_boundary,
-    attributes_of,
-    numpy_class,
-)
+from graphir.numpy_api.arrays.boundary import at_boundary, attributes_of, numpy_class
 from graphir.numpy_api.arrays.memory import TracedValue
 
 # -- attributes that NumPy's values lack

@@ -29,11 +29,7 @@ from graphir.errors import GraphError
 from graphir.import_names import is_own_module
 from graphir.ir.symbol import Symbol
 from graphir.location import user_location
-from graphir.numpy_api.arrays.boundary import (
-    at_boundary,
-    bounded,
-    has_settings,
-)
+from graphir.numpy_api.arrays.boundary import at_boundary, bounded, has_settings
 from graphir.numpy_api.arrays.builtin_stand_ins import BUILTIN_STAND_INS, hide_from_program
 from graphir.numpy_api.arrays.memory import (
     ArrayValue,

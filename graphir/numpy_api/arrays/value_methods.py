@@ -14,19 +14,9 @@ from graphir.hints import Int
 from graphir.ir.operators.in_place import WRITING, refuse_write
 from graphir.ir.symbol import Symbol, ValuelessError
 from graphir.numpy_api.arrays import function_calls, ufunc_calls
-from graphir.numpy_api.arrays.boundary import (
-    asks_in_trace,
-    attributes_of,
-    bounded,
-    numpy_class,
-)
+from graphir.numpy_api.arrays.boundary import asks_in_trace, attributes_of, bounded, numpy_class
 from graphir.numpy_api.arrays.makers import TRACED_NUMPY
-from graphir.numpy_api.arrays.memory import (
-    ArrayAttributeError,
-    ArrayValue,
-    TracedValue,
-    plainly,
-)
+from graphir.numpy_api.arrays.memory import ArrayAttributeError, ArrayValue, TracedValue, plainly
 from graphir.ops.op import GraphValue
 from graphir.semantics.library_calls import Function
 

@@ -21,10 +21,7 @@ import numpy as np
 from graphir.runtime.native.abi.entry import ArraySpec, EntryCall, built_in
 from graphir.runtime.native.abi.numpy_structs import loop_of
 from graphir.runtime.native.array_ops.accumulations import accumulations, kind_of
-from graphir.runtime.native.array_ops.float_products import (
-    FloatProduct,
-    float_products,
-)
+from graphir.runtime.native.array_ops.float_products import FloatProduct, float_products
 from graphir.runtime.native.background import LOCK, submit
 from graphir.runtime.native.drivers.jobs import Job
 from graphir.runtime.native.drivers.operations import (

@@ -13,11 +13,7 @@ from typing import Any
 import numpy as np
 
 from graphir.runtime.native.assembly import Vector
-from graphir.runtime.native.functions import (
-    c_library_double,
-    intel_svml,
-    numpy_loops,
-)
+from graphir.runtime.native.functions import c_library_double, intel_svml, numpy_loops
 
 INLINE: dict[tuple[np.ufunc, str], dict[str, Callable[..., Any]]] = {
     (np.exp, "f"): {"avx512f": numpy_loops.emit_exp_avx512, "fma": numpy_loops.emit_exp},

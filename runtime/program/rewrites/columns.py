@@ -21,12 +21,7 @@ from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.cutting import Region
 from graphir.runtime.program.region_steps import RegionStep
 from graphir.runtime.program.rewrites.fusion import AnyStep
-from graphir.runtime.program.rows import (
-    ColumnSpace,
-    column_space,
-    finish_columns,
-    neutral,
-)
+from graphir.runtime.program.rows import ColumnSpace, column_space, finish_columns, neutral
 from graphir.runtime.program.steps import CallStep, PlanRun
 
 if TYPE_CHECKING:

@@ -15,10 +15,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from functools import lru_cache
 from importlib.machinery import SourceFileLoader
-from types import (
-    CodeType,
-    FunctionType,
-)
+from types import CodeType, FunctionType
 from typing import Any, cast
 
 import numpy as np
@@ -36,13 +33,8 @@ from graphir.runtime.recording.numpy_.calls import (
     right_operand,
     sequence,
 )
-from graphir.runtime.recording.numpy_.python_numbers import (
-    WATCHED,
-)
-from graphir.runtime.recording.values import (
-    active,
-    plain,
-)
+from graphir.runtime.recording.numpy_.python_numbers import WATCHED
+from graphir.runtime.recording.values import active, plain
 from graphir.source_text import displayed_path, is_cell
 
 CALLEE, TEXT, ATTRIBUTE = "__graphir_callee__", "__graphir_text__", "__graphir_attribute__"

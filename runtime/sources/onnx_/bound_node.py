@@ -19,12 +19,7 @@ from graphir.ops.attributes import is_frozen
 from graphir.public import DType, ExecutionError, GraphError
 from graphir.rule_reports.findings import count_text
 from graphir.runtime.audit.library_calls import LibraryCall
-from graphir.runtime.sources.onnx_.model import (
-    OnnxModel,
-    domain_of,
-    graphs_of,
-    text_of,
-)
+from graphir.runtime.sources.onnx_.model import OnnxModel, domain_of, graphs_of, text_of
 from graphir.runtime.sources.onnx_.nodes import result_names
 from graphir.runtime.sources.onnx_.wide_nodes import (
     RANDOM,
@@ -34,11 +29,7 @@ from graphir.runtime.sources.onnx_.wide_nodes import (
     quantized_lstm,
     takes_floats,
 )
-from graphir.runtime.sources.onnx_.wire_format import (
-    LARGE,
-    NodeProto,
-    OpSchema,
-)
+from graphir.runtime.sources.onnx_.wire_format import LARGE, NodeProto, OpSchema
 
 
 class BoundNode(LibraryCall):

@@ -34,11 +34,7 @@ from graphir.runtime.sources.onnx_.node_types import (
     ResultTypes,
     misfits,
 )
-from graphir.runtime.sources.onnx_.nodes import (
-    exporter_pass,
-    outer_names,
-    result_names,
-)
+from graphir.runtime.sources.onnx_.nodes import exporter_pass, outer_names, result_names
 from graphir.runtime.sources.onnx_.subgraphs import SUBGRAPHS
 from graphir.runtime.sources.onnx_.wide_nodes import ELEMENT_TYPES, RANDOM
 from graphir.runtime.sources.onnx_.wire_format import (

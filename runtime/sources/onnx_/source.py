@@ -30,20 +30,10 @@ from graphir.runtime.sources.onnx_.model import (
 )
 from graphir.runtime.sources.onnx_.model_interface import add_inputs, output_symbol
 from graphir.runtime.sources.onnx_.node_importer import NodeImporter
-from graphir.runtime.sources.onnx_.node_types import (
-    ModelTypes,
-    type_name,
-)
-from graphir.runtime.sources.onnx_.nodes import (
-    in_order,
-    location_of,
-    outer_names,
-)
+from graphir.runtime.sources.onnx_.node_types import ModelTypes, type_name
+from graphir.runtime.sources.onnx_.nodes import in_order, location_of, outer_names
 from graphir.runtime.sources.onnx_.static_values import StaticValues
-from graphir.runtime.sources.onnx_.wire_format import (
-    GraphProto,
-    NodeProto,
-)
+from graphir.runtime.sources.onnx_.wire_format import GraphProto, NodeProto
 from graphir.runtime.sources.op_rows import identifier
 
 
