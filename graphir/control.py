@@ -344,7 +344,7 @@ def _promoted(graph: Graph, carry: TensorType, output: Symbol) -> TensorType:
 
 
 def _branches(
-    graph: Graph, choice: Symbol, functions: Sequence[Callable[..., Any]], operands: Any
+    graph: Graph, choice: Symbol, functions: Sequence[Callable[..., Any]], operands: Sequence[Any]
 ) -> Any:
     values = _Values(graph, operands)
     types = [symbol.type for symbol in values.symbols]

@@ -124,7 +124,7 @@ class DType(Enum):
 
     def __init__(
         self,
-        name: Any,  # mypy reads `DType(name)` as a call of this method: hence Any and defaults
+        name: str,  # mypy reads `DType(name)` as a call of this method: hence Any and defaults
         short: str = "",
         family: Family = "uint",
         bits: int = 0,

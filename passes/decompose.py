@@ -73,7 +73,7 @@ class GraphPrimitives:
                 result if result.dtype is symbol.dtype else result.cast(symbol.dtype)
             )
 
-    def _decomposed(self, op: Op, args: Any, attrs: Mapping[str, Any]) -> Symbol | None:
+    def _decomposed(self, op: Op, args: Sequence[Any], attrs: Mapping[str, Any]) -> Symbol | None:
         settings = {name: value for name, value in attrs.items() if name != "dtype"}
         return op.decomposition.function(self, *args, **settings) if op.decomposition else None
 

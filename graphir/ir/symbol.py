@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
 from typing import TYPE_CHECKING, Any, Never, NoReturn
 
@@ -318,7 +318,7 @@ class Symbol(SymbolOperators):
         except MissingOpError as error:
             raise keep_refusal(error, _getframe(1)) from None
 
-    def __array_function__(self, function: Any, _: Any, args: Any, kwargs: Any) -> Any:
+    def __array_function__(self, function: Any, _: Any, args: Sequence[Any], kwargs: Any) -> Any:
         try:
             return self.graph.numpy_call(numpy_handlers.function, function, args, kwargs)
         except MissingOpError as error:

@@ -23,7 +23,7 @@ from graphir.text.atomic_files import replace_file
 
 
 def add_program(
-    command: Any,
+    command: argparse.ArgumentParser,
     what: str = "a graph, a function that returns one, or a program of NumPy, JAX, torch",
 ) -> None:
     """Add the arguments for a graph in a file or a named object in a script, and its inputs."""
@@ -43,7 +43,7 @@ def add_program(
     add_rule_set(command, None, "the rule set that the graph, or the function, follows")
 
 
-def add_output(command: Any, formats: Iterable[str], default: str) -> None:
+def add_output(command: argparse.ArgumentParser, formats: Iterable[str], default: str) -> None:
     """Add the options --format, of a command that has several, and --output to a command."""
     names = tuple(formats)
     if len(names) > 1:
@@ -56,7 +56,7 @@ def add_output(command: Any, formats: Iterable[str], default: str) -> None:
     )
 
 
-def add_fail_on(command: Any) -> None:
+def add_fail_on(command: argparse.ArgumentParser) -> None:
     """Add the options of a gate on casts to a command: --fail-on and --unseen."""
     command.add_argument(
         "--fail-on",
@@ -71,7 +71,7 @@ def add_fail_on(command: Any) -> None:
     add_unseen(command)
 
 
-def add_unseen(command: Any) -> None:
+def add_unseen(command: argparse.ArgumentParser) -> None:
     """Add the option --unseen of gates to a command."""
     command.add_argument(
         "--unseen",
@@ -81,7 +81,7 @@ def add_unseen(command: Any) -> None:
     )
 
 
-def add_only(command: Any) -> None:
+def add_only(command: argparse.ArgumentParser) -> None:
     """Add the option --only, the words of policies that select rows, to a command."""
     command.add_argument(
         "--only",

@@ -54,7 +54,7 @@ def add_casts(command: Callable[..., Any]) -> None:
     add_run_options(audit_parser)
 
 
-def add_run_options(command: Any) -> None:
+def add_run_options(command: argparse.ArgumentParser) -> None:
     """Add the options of an audit's run."""
     command.add_argument("--no-blame", action="store_true", help="only measure each cast")
     command.add_argument(
@@ -65,7 +65,7 @@ def add_run_options(command: Any) -> None:
     )
 
 
-def add_filters(command: Any) -> None:
+def add_filters(command: argparse.ArgumentParser) -> None:
     """Add the options that select rows of a report, and --against."""
     add_only(command)
     command.add_argument(

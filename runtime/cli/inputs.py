@@ -30,7 +30,7 @@ def path(text: str) -> str:
     return text
 
 
-def add_inputs(command: Any) -> None:
+def add_inputs(command: argparse.ArgumentParser) -> None:
     """Add the option --input to a command."""
     command.add_argument(
         "--input",

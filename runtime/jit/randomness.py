@@ -56,7 +56,7 @@ class Randomness:
         if id(generator) not in self._states:
             self._states[id(generator)] = generator, name, _state(generator)
 
-    def add_function(self, function: Any) -> None:
+    def add_function(self, function: Callable[..., Any]) -> None:
         """Record that the traced code calls, or can call, a compiled method of a generator."""
         owner = getattr(function, "__self__", None)
         if id(owner) in self._states:

@@ -5,6 +5,7 @@ Each record is changed by its own methods alone; the rest of the recording reads
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 from weakref import ref
 
@@ -27,7 +28,7 @@ class ProgramCalls:
         self.running: RunningCall | None = None
         """The innermost call."""
 
-    def enter(self, args: Any, kwargs: Any) -> RunningCall:
+    def enter(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> RunningCall:
         """Add a call inside of the running one, and return it."""
         self.running = RunningCall(args, kwargs, self.running)
         return self.running

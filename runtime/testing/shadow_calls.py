@@ -180,7 +180,7 @@ class ShadowCalls:
     def _trace(
         self,
         library: str,
-        function: Any,
+        function: Callable[..., Any],
         signature: CallSignature,
         args: tuple[Any, ...],
         keywords: Mapping[str, Any],

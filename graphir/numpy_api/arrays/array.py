@@ -55,7 +55,7 @@ from graphir.ops.op import GraphValue
 from graphir.semantics.library_calls import Function
 
 
-def _operator(function: Any, call: Callable[..., Any] = ufunc_calls.operate) -> Any:
+def _operator(function: Callable[..., Any], call: Callable[..., Any] = ufunc_calls.operate) -> Any:
     def operate(self: Any, *other: Any) -> Any:
         return call(function, self, *other)
 

@@ -192,7 +192,7 @@ _BOUNDED = at_boundary("", len)(len).__code__
 
 
 def _leaving(
-    error: Exception, label: Label, question: Question, args: Any, kwargs: Any
+    error: Exception, label: Label, question: Question, args: Sequence[Any], kwargs: Any
 ) -> Exception:
     """Return the error with which a call leaves for the code that made it."""
     caller = _getframe(2)

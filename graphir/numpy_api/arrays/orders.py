@@ -126,7 +126,7 @@ def of_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Mappin
     return None
 
 
-def of_function(function: Any, args: Sequence[Any], kwargs: Any) -> Any:
+def of_function(function: Callable[..., Any], args: Sequence[Any], kwargs: Any) -> Any:
     """Return the result of a function that adds in the order of memory, or None for other calls.
 
     The refusals come first: a sum in the order of memory leaves the function before later checks.

@@ -79,7 +79,7 @@ class _VectorizedCall:
         self._asks_numpy = False
         """Whether the user's function has called NumPy."""
 
-    def run(self, original: Any, vectorize: Any) -> Any:
+    def run(self, original: Callable[..., Any], vectorize: Any) -> Any:
         """Return NumPy's result of the call, which is an array or a tuple of arrays."""
         recorder, steps = self._recorder, self._recorder.located
         with recording_with(None):

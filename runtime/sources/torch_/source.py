@@ -166,7 +166,7 @@ class TorchRecorder:
                         symbol = self._parameter_input(tensor, name, prefix)
                         self.tensors.add_outer(tensor, symbol, prefix + name)
 
-    def separate_inputs(self, args: Sequence[Any], keywords: Any) -> tuple[Any, Any]:
+    def separate_inputs(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Any, Any]:
         """Return arguments of which no two share memory, but with parameters of modules."""
         leaves = [leaf for _, leaf in paths(self.torch, (args, keywords))]
         modules = [leaf for leaf in leaves if isinstance(leaf, self.torch.nn.Module)]
