@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from graphir.passes.analysis import suggestions
 from graphir.passes.analysis.cast_syntax import syntax_of
-from graphir.passes.analysis.expressions import expression, statement, with_dtype
+from graphir.passes.analysis.expressions import Expression, expression, statement, with_dtype
 from graphir.passes.analysis.suggestions import Promotion, UncastOp, operand_name, rewritten
 from graphir.public import DType, PromotionRules, Symbol, ops
 from graphir.source_text import source_line
@@ -77,6 +77,8 @@ def loss_fix(row: LossRow) -> str:
     change, and for a step in a dtype that no wider one holds.
     """
     dtype, source, syntax = wider(row), row.expression, syntax_of(row.symbol.graph)
+    if source and row.kind == "overflow" and (text := _clamped(row, source)):
+        return text
     if dtype is not None and source and row.location.compound and _takes_dtype(source.text):
         return " ".join(with_dtype(source.text, syntax.dtype_of(dtype), always=True).split())
     symbol = row.symbol
@@ -96,6 +98,22 @@ def loss_fix(row: LossRow) -> str:
     uncast = UncastOp(symbol.graph.rules, symbol.op, values)
     casts = {i: dtype for i in positions if values[i].op is not ops.constant or values[i].shape}
     return rewritten(uncast, row.location, casts or dict.fromkeys(positions, dtype))
+
+
+def _clamped(row: LossRow, source: Expression) -> str:
+    """Return the sum of torch clamped to its dtype if an operand is the dtype's least or greatest.
+
+    Masks have that value: the sum is to be as low, and not infinite. Returns "" for other steps.
+    """
+    dtype, measured = row.source, row.measured
+    library = row.symbol.graph.provenance.library
+    is_sum = row.symbol.op in (ops.add, ops.subtract) and library == "torch"
+    if not is_sum or measured is None or source.is_augmented or row.location.compound:
+        return ""
+    limits = {float(dtype.min): "min", float(dtype.max): "max"}
+    name = next((limits[x.real] for x in measured.operands if x.real in limits), "")
+    limit = f"{name}=torch.finfo(torch.{dtype}).{name}"
+    return f"torch.clamp({source.brief}, {limit})" if name else ""
 
 
 def source_fix(row: CastRow) -> str:
