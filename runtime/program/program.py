@@ -118,13 +118,15 @@ class Program:
         returns `out`. Raises ExecutionError for unfit inputs or `out`, and if a kernel refuses
         its operands; and OutOfMemoryError, which is a MemoryError too, for memory that is refused.
         """
+        is_plain = out is None and not keywords
+        if is_plain and self.machine_code is not None:
+            outputs = self.machine_code(*inputs)  # None for other inputs, or fewer of them
+            if outputs is not None:
+                return outputs
         if self.graph.defaults and not keywords:
             inputs = _with_defaults(self.graph, inputs)
-        if out is None and not keywords:
-            native = self.machine_code
-            outputs = None if native is None else native(*inputs)
-            if outputs is None:
-                outputs = self.attempt(*inputs)
+        if is_plain:
+            outputs = self.attempt(*inputs)
             if outputs is not None:
                 return outputs
         workspace = take(self.memory.free)
