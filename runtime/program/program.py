@@ -119,8 +119,9 @@ class Program:
         its operands; and OutOfMemoryError, which is a MemoryError too, for memory that is refused.
         """
         is_plain = out is None and not keywords
-        if is_plain and self.machine_code is not None:
-            outputs = self.machine_code(*inputs)  # None for other inputs, or fewer of them
+        native = self.machine_code  # other threads set it
+        if is_plain and native is not None:
+            outputs = native(*inputs)  # None for other inputs, or fewer of them
             if outputs is not None:
                 return outputs
         if self.graph.defaults and not keywords:
