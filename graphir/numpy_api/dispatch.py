@@ -54,7 +54,7 @@ _NAMES_BY_OPS = {
     "equal, sum": "histogram histogram2d histogramdd",
     "searchsorted": "digitize",
     "searchsorted, where": "piecewise",
-    "multiply, sum": "average trapezoid",
+    "multiply, sum": "trapezoid",
     "mean, matmul": "cov corrcoef",
     "outer, reshape": "kron",
     "multiply, add": "polyval",

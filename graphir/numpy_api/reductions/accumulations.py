@@ -45,6 +45,8 @@ def accumulated(
     size = x.shape[0]
     if not isinstance(size, int):
         raise ShapeError("it needs an axis of known size", got=str(x.type))
+    if ufunc is np.subtract:
+        return moveaxis(ops.cumulative_sum(_negated(x), axis=0, dtype=x.dtype), 0, place)
     if ufunc in UNROLLED:
         if size > LONGEST:
             problem = f"an axis of more than {LONGEST} elements is too long to unroll"
@@ -120,3 +122,10 @@ def _operand(ufunc: np.ufunc, x: Symbol, dtype: DTypeLike | None) -> Symbol:
 
 
 _FLOATING = (np.divide, np.hypot, np.logaddexp)
+
+
+def _negated(x: Symbol) -> Symbol:
+    """Return elements whose running sums are the running differences of `x`."""
+    if x.dtype is DType.bool:
+        raise GraphError("bools have no difference", fix="use ^")
+    return ops.concat([x[:1], ops.negative(x[1:])], axis=0)
