@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, get_args
 from graphir.drawing.loss_levels import Level
 from graphir.drawing.loss_levels import level as gravity
 from graphir.escape import printable
+from graphir.ir.operators.in_place import SIGNS
 from graphir.location import Location
 from graphir.ops.dims import Size
 from graphir.passes.analysis.casts.conversion import Kind
@@ -129,22 +130,16 @@ def witness(site: CastSite) -> str:
     return "exact" if site.row.exact else f"loses {site.row.witness}"
 
 
-_SIGNS = {
-    "add": "+",
-    "subtract": "-",
-    "multiply": "*",
-    "divide": "/",
-    "pow": "**",
-    "left_shift": "<<",
-}
+_WITH_SIGNS = ("add", "subtract", "multiply", "divide", "pow", "left_shift")
 
 
 def _operation(op: str, operands: Sequence[str]) -> str:
     """Return an op on numbers as source text; "" without operands."""
     if not operands:
         return ""
-    sign = _SIGNS.get(op) if len(operands) == 2 else None
-    return f" {sign} ".join(operands) if sign else f"{op}({', '.join(operands)})"
+    if op in _WITH_SIGNS and len(operands) == 2:
+        return f" {SIGNS[op]} ".join(operands)
+    return f"{op}({', '.join(operands)})"
 
 
 MAX_UNSEEN = 20

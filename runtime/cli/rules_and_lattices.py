@@ -112,8 +112,8 @@ def _laws(args: argparse.Namespace) -> int:
     all_laws = LAWS if any(isinstance(element_, DType) for element_ in elements) else JOIN_LAWS
     laws_asked = [law for law in all_laws if not args.law or law in _expand_laws(args.law)]
     violations_found = laws(subject).of(laws_asked)
-    found = report(violations_found, laws_asked, everything=args.all)
-    write_text(f"{_title(subject)}\n{found}", args)
+    text = report(violations_found, laws_asked, everything=args.all)
+    write_text(f"{_title(subject)}\n{text}", args)
     is_broken = any(args.law or element_.law in JOIN_LAWS for element_ in violations_found)
     return Status.FINDINGS if is_broken else Status.FINE
 

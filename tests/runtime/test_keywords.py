@@ -70,7 +70,7 @@ def rows() -> Iterator[Row]:
     for symbolic, names in (
         (functions.full_of, "full"),
         (functions.filling(0), "zeros"),
-        (functions.emptied, "empty"),
+        (functions.filling(0, is_empty=True), "empty"),
         (creation._arange, "arange"),
         (creation._eye, "eye"),
     ):

@@ -117,7 +117,7 @@ def check_writable(rules: PromotionRules, op: Op, array: TensorType, result: Ten
 
 
 def _written_out(op: Op) -> str:
-    return f"x = x {_SIGNS[op.name]} y"
+    return f"x = x {SIGNS[op.name]} y"
 
 
 def is_scalar(x: Symbol) -> bool | None:
@@ -142,7 +142,7 @@ def is_scalar(x: Symbol) -> bool | None:
 _ARRAYS = (ops.where, ops.tensordot, ops.real, ops.imag, ops.conj)
 """The ops whose 0-d results may be 0-d arrays in NumPy, not scalars."""
 
-_SIGNS = {
+SIGNS = {
     "add": "+",
     "subtract": "-",
     "multiply": "*",
@@ -156,7 +156,14 @@ _SIGNS = {
     "bitwise_xor": "^",
     "left_shift": "<<",
     "right_shift": ">>",
+    "equal": "==",
+    "not_equal": "!=",
+    "less": "<",
+    "less_equal": "<=",
+    "greater": ">",
+    "greater_equal": ">=",
 }
+"""The signs of Python's binary operators, by the names of their ops."""
 
 
 # -- attributes that write to an array

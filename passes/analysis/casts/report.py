@@ -233,9 +233,9 @@ class CastReport(ItemSequence[CastRow]):
             place = row.symbol.index
             if place not in shares:
                 parts = tuple((error.shares or {}).get(place, 0.0) for error in outputs)
-                known = tuple(part for part in parts if part is not None)
-                is_known = has_shares and len(known) == len(parts)
-                shares[place] = known if is_known else None
+                numbers = tuple(part for part in parts if part is not None)
+                is_known = has_shares and len(numbers) == len(parts)
+                shares[place] = numbers if is_known else None
             row.measured, row.shares = measures.get(place), shares[place]
         new._find_vanished()
         ranks = ranked(CastSites([*new.rows, *new.losses]), outputs, new.widenings)

@@ -31,7 +31,7 @@ from graphir.runtime.recording.captured import LIBRARIES
 from graphir.runtime.recording.fallback import opaque, rescued
 from graphir.runtime.recording.numpy_ import dates
 from graphir.runtime.recording.numpy_.callbacks import vectorized
-from graphir.runtime.recording.numpy_.functions import emptied, filling, full_of
+from graphir.runtime.recording.numpy_.functions import filling, full_of
 from graphir.runtime.recording.numpy_.python_numbers import function_of, rounded
 from graphir.runtime.recording.operands import traced_leaves
 from graphir.runtime.recording.recorder import Recorder
@@ -520,7 +520,7 @@ _RECORDERS: dict[str, Callable[..., Any]] = {
     ),
     "asarray_chkfinite": _converted,
     "zeros": _made(filling(0)),
-    "empty": _made(emptied),
+    "empty": _made(filling(0, is_empty=True)),
     "ones": _made(filling(1)),
     "full": _made(full_of, 1),
     "arange": _made(_arange),

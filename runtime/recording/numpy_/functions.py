@@ -254,8 +254,12 @@ def full_of(
     return assigned(recorder, fill_value, None, real, real)
 
 
-def filling(value: int) -> Symbolic:
-    """Return the function that records an array of one value, whatever its shape and dtype."""
+def filling(value: int, is_empty: bool = False) -> Symbolic:
+    """Return the function that records an array of one value, whatever its shape and dtype.
+
+    An empty array is filled, in memory and in the graph: any values are valid, and with equal ones
+    on both sides the recording detects later writes.
+    """
 
     def enter(
         recorder: Recorder,
@@ -266,31 +270,16 @@ def filling(value: int) -> Symbolic:
         *,
         shape: ShapeLike | None = None,
     ) -> Symbol:
+        if is_empty:
+            real.fill(value)
         return filled(recorder, real, value)
 
     return enter
 
 
-def emptied(
-    recorder: Recorder,
-    real: NDArray[Any],
-    of: ArrayLike | None = None,
-    dtype: DTypeLike | None = None,
-    order: str | None = None,
-    *,
-    shape: ShapeLike | None = None,
-) -> Symbol:
-    """Fill an empty array with zeros, in memory and in the graph.
-
-    Any values are valid. With equal values on both sides, the recording detects later writes.
-    """
-    real.fill(0)
-    return filled(recorder, real, 0)
-
-
 _SYMBOLIC: dict[Any, Symbolic] = {
     np.where: _where,
-    np.empty_like: emptied,
+    np.empty_like: filling(0, is_empty=True),
     np.zeros_like: filling(0),
     np.ones_like: filling(1),
     np.full_like: full_of,

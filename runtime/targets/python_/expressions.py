@@ -23,6 +23,7 @@ from graphir.conversions import (
     same_value,
     sticky,
 )
+from graphir.ir.operators.in_place import SIGNS
 from graphir.ops.dims import Dim, Size
 from graphir.promotion.scalars import scalar
 from graphir.public import DType, Symbol
@@ -306,23 +307,10 @@ def _cast(line: Line) -> str:
     return cast_expression(line[0], _of(line), symbol.dtype, symbol.graph.tf32, line.uses)
 
 
-_INFIX = {
-    "add": "+",
-    "subtract": "-",
-    "multiply": "*",
-    "divide": "/",
-    "floor_divide": "//",
-    "remainder": "%",
-    "equal": "==",
-    "not_equal": "!=",
-    "less": "<",
-    "less_equal": "<=",
-    "greater": ">",
-    "greater_equal": ">=",
-    "bitwise_and": "&",
-    "bitwise_or": "|",
-    "bitwise_xor": "^",
-}
+_INFIX = op_names(
+    "add subtract multiply divide floor_divide remainder bitwise_and bitwise_or bitwise_xor "
+    "equal not_equal less less_equal greater greater_equal"
+)
 _SAME = op_names(
     "fmod maximum minimum negative abs square reciprocal sqrt cbrt exp expm1 log log1p log2 log10 "
     "sin cos tan sinh cosh tanh copysign nextafter signbit logical_and logical_or logical_xor "
@@ -331,7 +319,7 @@ _SAME = op_names(
 _INVERSE = ("asin", "acos", "atan", "asinh", "acosh", "atanh")
 
 PYTHON: Mapping[str, Row] = {
-    **{name: _infix(sign, f"np.{name}") for name, sign in _INFIX.items()},
+    **{name: _infix(SIGNS[name], f"np.{name}") for name in _INFIX},
     **{name: _call(f"np.{name}") for name in _SAME},
     **{name: _call(f"np.arc{name[1:]}") for name in _INVERSE},
     # -- arithmetic
