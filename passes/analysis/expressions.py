@@ -166,6 +166,12 @@ def statement(text: str) -> ast.stmt | None:
     return node
 
 
+def is_a_call(text: str) -> bool:
+    """Whether a text is a call, whose operands are those of a function."""
+    node = statement(text)
+    return isinstance(node, (ast.Expr, ast.Assign)) and isinstance(node.value, ast.Call)
+
+
 def primary(text: str) -> bool:
     """Whether `.attribute` can follow a text without added parentheses."""
     match statement(text):

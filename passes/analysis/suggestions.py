@@ -125,12 +125,12 @@ _WRITTEN_OUT = (ast.List, ast.Tuple, ast.Constant, ast.ListComp)
 
 def rewritten(uncast: UncastOp, location: Location, dtypes: Mapping[int, DType]) -> str:
     """Return the expression at a location with operands cast; words if the source is unknown."""
-    if text := _source(uncast, location, dtypes):
+    if text := source_rewritten(uncast, location, dtypes):
         return " ".join(text.split())
     return _casts_in_words(uncast, _without_literals(uncast.values, dtypes))
 
 
-def _source(uncast: UncastOp, location: Location, dtypes: Mapping[int, DType]) -> str:
+def source_rewritten(uncast: UncastOp, location: Location, dtypes: Mapping[int, DType]) -> str:
     """Return the expression at a location with operands cast, or "" if the source is unknown.
 
     Under rules that write `x += y` to the array x, the value is cast to the dtype of x: the name x

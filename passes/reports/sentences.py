@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from inspect import signature
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -13,23 +13,15 @@ from graphir.escape import printable
 from graphir.ir.op_builder import infer
 from graphir.location import NUMPY
 from graphir.passes.analysis.cast_syntax import CastSyntax, syntax_of
+from graphir.passes.analysis.casts.behind_casts import in_call, next_values, uncast
 from graphir.passes.analysis.casts.fixes import number_fix, source_fix
 from graphir.passes.analysis.casts.layers import overflows
 from graphir.passes.analysis.casts.ranking import is_cause, is_modular
-from graphir.passes.analysis.casts.widening import (
-    InnerWidening,
-    Widening,
-    in_call,
-    made_elsewhere,
-    next_values,
-    uncast,
-)
 from graphir.passes.analysis.expressions import (
     call_argument,
     default_dtype,
     expression,
     whole_expression,
-    with_dtype,
 )
 from graphir.passes.analysis.suggestions import UncastOp, operand_name, rewritten
 from graphir.passes.analysis.written_literals import is_literal
@@ -43,6 +35,8 @@ if TYPE_CHECKING:
     from graphir.passes.analysis.casts.rows import CastRow
     from graphir.passes.analysis.casts.sites import CastSite
     from graphir.passes.analysis.diff import Change, GraphDiff
+    from graphir.passes.analysis.explanations.causes import Cause
+    from graphir.passes.analysis.explanations.entries import Entry
 
 
 def sentences(report: CastReport) -> list[str]:
@@ -50,12 +44,11 @@ def sentences(report: CastReport) -> list[str]:
     causes = list(_causes(report))
     lossy = dict.fromkeys(_loss(report, site, number) for site, number in causes)
     overflow = _overflow(report, [site.row for site, _ in causes])
-    widened = [_widened(report, widening) for widening in report.widenings]
-    lines = {widening.step.location.place[:2] for widening in report.widenings}
-    inner = [x for x in report.inner_widenings if x.step.location.place[:2] not in lines]
-    most = [x for x in inner if x.following >= inner[0].following / 2]
-    inner = dict.fromkeys(_inner_widening(report, x) for x in most[:_MOST_INNER])
-    texts = [*report.graph.notes, *lossy, *overflow, *widened, *inner]
+    widened = [x for x in report.dtype_causes if x.outputs]
+    inner = [x for x in report.dtype_causes if not x.outputs]
+    most = [x for x in inner if x.following >= inner[0].following / 2][:_MOST_INNER]
+    dtypes = dict.fromkeys(_dtype_cause(report, x) for x in (*widened, *most))
+    texts = [*report.graph.notes, *lossy, *overflow, *dtypes]
     return [printable(text, _LONGEST) for text in texts]  # names come from the program
 
 
@@ -183,15 +176,6 @@ def _fixes(report: CastReport, site: CastSite) -> list[str]:
     return list(fixes) or [fix for fix in (number_fix(row) or source_fix(row),) if fix]
 
 
-def _widened(report: CastReport, widening: Widening) -> str:
-    """Return the sentence about the step that widened an output."""
-    output = widening.output
-    several = len(report.explicit.outputs) > 1
-    name = printable(report.output_name(output)) if several else "the result"
-    dtype = report.explicit.concrete_dtype(report.explicit.outputs[output].dtype)
-    return _widening_step(report, widening, dtype, f"{name} is {dtype}")
-
-
 _MOST_INNER = 3
 """The greatest number of sentences about values that are wide within the program."""
 
@@ -199,54 +183,66 @@ _LONGEST = 2000
 """The most characters of a sentence."""
 
 
-def _inner_widening(report: CastReport, widening: InnerWidening) -> str:
-    """Return the sentence about a cast that widens the values of other lines."""
-    row, step, position, following = widening
-    maker = None if position is None else made_elsewhere(step, uncast(step.args[position]))
-    steps = "a step" if following == 1 else f"{following} steps"
-    head = f"{row.source} becomes {row.target}, for {steps} after it,"
-    return _widening_step(report, Widening(-1, step, position, maker), row.target, head)
-
-
-def _widening_step(report: CastReport, widening: Widening, dtype: DType, head: str) -> str:
-    """Return a sentence that says `head` because of a step that widens."""
-    _, step, position, maker, argument = widening
+def _dtype_cause(report: CastReport, cause: Cause) -> str:
+    """Return the sentence about a step by which values are wider than the data."""
+    step, position, entry = cause.step, cause.operand, cause.entries[0]
     values = [uncast(x) for x in step.args]
-    head = f"{head} because {_place(report, step.location)}"
-    source, syntax = expression(step.location), syntax_of(report.graph)
-    origin = ""
-    if maker is not None and maker.location.line:
-        origin = f" of {_place(report, maker.location)}"
+    head = f"{_what_is_wide(report, cause)} because {_place(report, step.location)}"
+    source = expression(step.location)
+    origin = f" of {_place(report, cause.birth.location)}" if cause.birth is not None else ""
+    fix = _fix_text(report, cause)
     if step.op is ops.cast and source is not None and (span := default_dtype(source.text)):
-        start, end = span
-        narrow, name = values[0].dtype, source.text[start:end]
-        fix = f"{source.text[:start]}{syntax.argument_of(narrow)}{source.text[end:]}"
-        rule = f"`{name}`, which is {dtype} under {report.graph.rules.name}"
-        return f"{head} converts {narrow} to {rule}; write {printable(fix)}"
-    call = None if argument is None else _argument(report, widening)
-    if argument is not None and call is not None:
-        wide = _article(str(argument.dtype))
+        name = source.text[slice(*span)]
+        rule = f"`{name}`, which is {cause.after} under {report.graph.rules.name}"
+        return f"{head} converts {cause.before} to {rule}{fix}"
+    call = None if entry.argument is None else _argument(report, entry, entry.argument)
+    if entry.argument is not None and call is not None:
+        wide = _article(str(entry.argument.dtype))
         return f"{head} has {step.origins[0].op} of {call[0]}, {wide}{origin}{call[1]}"
-    if position is None:
-        operands = values if argument is None else [*values, argument]
-        dtypes = " and ".join(dict.fromkeys(str(x.dtype) for x in operands))
-        text = f": {printable(source.brief)}" if source else ""
-        floats = [x.dtype for x in values if x.dtype.is_float]
-        others = {i: floats[0] for i, x in enumerate(values) if floats and x.dtype.is_integer}
-        fix = _rewritten(report, widening, others)
-        return f"{head} promotes {dtypes} to {step.dtype}{text}{fix}"
+    text = f": {printable(source.brief)}" if source else ""
+    if position is None or values[position].dtype is not cause.after:
+        dtypes = " and ".join(dict.fromkeys(str(x.dtype) for x in values))
+        origin = origin and f", {_article(str(values[position or 0].dtype))}{origin}"
+        return f"{head} promotes {dtypes} to {cause.after}{text}{origin}{fix}"
     operand = printable(source.operand(position)) if source and not step.location.compound else ""
     name = printable(operand_name(step.op, values[position], position))
     operand = f"`{' '.join(operand.split())}`" if operand else name
-    wide = values[position].dtype
     verb = _VERBS.get(step.op.name, f"has {step.op.name} of")
-    narrow = _narrow(widening)
-    fix = _rewritten(report, widening, {position: narrow} if narrow is not None else {})
     if next_values(step.args[position]):
-        fix = (
-            f"; start {step.args[position].op.name} with {_start(values[position], narrow, syntax)}"
-        )
-    return f"{head} {verb} {operand}, {_article(str(wide))}{origin}{fix}"
+        syntax = syntax_of(report.graph)
+        start = _start(values[position], cause.before, syntax)
+        fix = f"; start {step.args[position].op.name} with {start}"
+    return f"{head} {verb} {operand}, {_article(str(cause.after))}{origin}{fix}"
+
+
+def _what_is_wide(report: CastReport, cause: Cause) -> str:
+    """Return what a cause makes wide: the outputs, or the steps of other lines."""
+    if not cause.outputs:
+        steps = "a step" if cause.following == 1 else f"{cause.following} steps"
+        return f"{cause.before} becomes {cause.after}, for {steps} after it,"
+    outputs = report.explicit.outputs
+    dtype = report.explicit.concrete_dtype(outputs[cause.outputs[0]].dtype)
+    if len(outputs) == 1:
+        return f"the result is {dtype}"
+    names = [printable(report.output_name(i)) for i in cause.outputs[:2]]
+    more = len(cause.outputs) - 1
+    names[1:] = [f"{more} other outputs"] if more > 1 else names[1:]
+    return f"{' and '.join(names)} {'are' if more else 'is'} {dtype}"
+
+
+def _fix_text(report: CastReport, cause: Cause) -> str:
+    """Return the advice to write a cause's edits, with its grade and what it loses."""
+    if cause.fix is None:
+        return ""
+    line = cause.place.place[:2]
+    edits = [
+        f"{x.text} in {_place(report, x.place)}" if x.place.place[:2] != line else x.text
+        for x in cause.fix.edits
+    ]
+    grade = f"{cause.fix.grade}: {cause.fix.wanted}"
+    if cause.fix.loses is not None:
+        grade += f", loses {phrases.number_text(cause.fix.loses)}"
+    return f"; write {printable(' and '.join(edits), 1000)} ({grade})"
 
 
 def _start(value: Symbol, narrow: DType | None, syntax: CastSyntax) -> str:
@@ -257,12 +253,12 @@ def _start(value: Symbol, narrow: DType | None, syntax: CastSyntax) -> str:
     return number or f"its value as {narrow or 'a narrower dtype'}"
 
 
-def _argument(report: CastReport, widening: Widening) -> tuple[str, str] | None:
+def _argument(report: CastReport, entry: Entry, argument: Symbol) -> tuple[str, str] | None:
     """Return the wide argument of a NumPy function as text, and the advice to cast it.
 
     Returns None unless the function makes a narrow result of the narrow argument.
     """
-    step, origin = widening.step, widening.step.origins[0]
+    step, origin = entry.step, entry.step.origins[0]
     source, function = whole_expression(step.location), origin.op.removeprefix(NUMPY)
     casts = [
         x
@@ -276,8 +272,8 @@ def _argument(report: CastReport, widening: Widening) -> tuple[str, str] | None:
         parameters = list(signature(call).parameters)
     except (AttributeError, ValueError):  # an older NumPy
         return None
-    position, argument = call_argument(step.location, parameters, cast_names), widening.argument
-    if position < 0 or source is None or argument is None:
+    position = call_argument(step.location, parameters, cast_names)
+    if position < 0 or source is None:
         return None
     narrow = step.args[0].dtype
     types[parameters[position]] = argument.type.cast(narrow)
@@ -291,22 +287,7 @@ def _argument(report: CastReport, widening: Widening) -> tuple[str, str] | None:
     text = " ".join(source.operand(position).split())
     cast = syntax_of(report.graph).cast_of(text, narrow)
     advice = " ".join(source.replaced({position: cast}).split())
-    return f"`{printable(text)}`", f"; write {printable(advice)}"
-
-
-def _rewritten(report: CastReport, widening: Widening, casts: Mapping[int, DType]) -> str:
-    """Return the advice to write the step with casts of its operands; "" without casts."""
-    step = widening.step
-    if not casts or step.location.compound:
-        return ""
-    source = expression(step.location)
-    if source and source.text.startswith("np.concatenate(") and len(casts) == 1:
-        (dtype,) = casts.values()
-        if text := with_dtype(source.text, syntax_of(report.graph).dtype_of(dtype), always=True):
-            return f"; write {printable(' '.join(text.split()))}"
-    uncast_op = UncastOp(report.graph.rules, step.op, [uncast(x) for x in step.args])
-    fix = rewritten(uncast_op, step.location, casts)
-    return f"; write {printable(fix)}" if fix else ""
+    return f"`{printable(text)}`", f"; write {printable(advice)} (inferred: {narrow})"
 
 
 _VERBS = {
@@ -318,16 +299,6 @@ _VERBS = {
     "concat": "joins",
     "stack": "joins",
 }
-
-
-def _narrow(widening: Widening) -> DType | None:
-    """Return the dtype of the operands that a step widened, to which the fix casts."""
-    values = [uncast(x) for x in widening.step.args]
-    family = values[widening.position or 0].dtype.family
-    narrow = [x.dtype for x in values if x.dtype is not values[widening.position or 0].dtype]
-    floats = [x for x in narrow if x.family == family and not x.weak]
-    unsigned = [x for x in narrow if (x.family, family) == ("uint", "int") and not x.weak]
-    return max(floats or unsigned, key=lambda x: x.bits, default=None)
 
 
 def _place(report: CastReport, location: Location) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from graphir.ops import dtype_rules as signatures
+from graphir.passes.analysis.casts.behind_casts import uncast
 from graphir.passes.analysis.casts.measured import OutputError
 from graphir.passes.analysis.casts.sites import CastSite, CastSites
-from graphir.passes.analysis.casts.widening import Widening, uncast
+from graphir.passes.analysis.explanations.causes import Cause
 from graphir.public import DType
 
 NEAR = 0.9
@@ -23,7 +24,7 @@ LARGE = 0.01
 
 
 def ranked(
-    sites: CastSites, outputs: Sequence[OutputError], widenings: Sequence[Widening]
+    sites: CastSites, outputs: Sequence[OutputError], causes: Sequence[Cause]
 ) -> Mapping[int, int]:
     """Return the rank of each row, by its `place`: that of its site.
 
@@ -38,7 +39,7 @@ def ranked(
     if cause is not None:
         order.remove(cause)
         order.insert(0, cause)
-    steps = [widening.step.index for widening in widenings]
+    steps = [(x.step.op.name, x.place.place) for x in causes if x.outputs]
     numbers = {id(x): [steps.index(i) for i in _steps(x) & {*steps}] for x in order if steps}
     wide = sorted((x for x in order if numbers.get(id(x))), key=lambda x: min(numbers[id(x)]))
     if wide:
@@ -105,10 +106,10 @@ def _is_large(error: OutputError) -> bool:
     return error.norm is not None and error.norm >= LARGE
 
 
-def _steps(site: CastSite) -> set[int]:
-    """Return the indices of a site's implicit casts, and of the ops whose operands they convert."""
+def _steps(site: CastSite) -> set[tuple[str, tuple[str, int, int, int, int]]]:
+    """Return the op and the place of each implicit cast of a site, as causes have them."""
     rows = [x for x in site.rows if x.kind == "implicit"]
-    return {each.index for x in rows for each in (x.symbol, x.user) if each is not None}
+    return {(name, x.location.place) for x in rows for name in (x.op, "cast")}
 
 
 def _part(site: CastSite) -> float:

@@ -33,13 +33,8 @@ from graphir.passes.analysis.casts.ranking import ranked
 from graphir.passes.analysis.casts.rows import CastRow
 from graphir.passes.analysis.casts.sites import CastSites
 from graphir.passes.analysis.casts.walk import CastWalk
-from graphir.passes.analysis.casts.widening import (
-    InnerWidening,
-    Widening,
-    inner_widenings,
-    widenings,
-)
 from graphir.passes.analysis.diff import GraphDiff
+from graphir.passes.analysis.explanations.causes import Cause, dtype_causes, made_narrow
 from graphir.passes.analysis.item_sequence import ItemSequence
 from graphir.passes.analysis.policies.patterns import cast_pattern
 from graphir.passes.implicit_cast import implicit_cast
@@ -158,16 +153,25 @@ class CastReport(ItemSequence[CastRow]):
         return CastSites(sorted(rows, key=attrgetter("rank")) if self.losses else rows)
 
     @cached_property
-    def widenings(self) -> list[Widening]:
-        """The steps at which outputs became wider than all inputs."""
-        arguments, step_results, _ = self.program
-        inputs = self.view.inputs if arguments is None else arguments
-        return list(widenings(self.view, inputs, step_results))
+    def dtype_causes(self) -> list[Cause]:
+        """The steps by which values have wider dtypes than the data, those of outputs first."""
+        graph = inlined(self.graph)
+        return dtype_causes(graph, self._data_of(graph))
 
-    @cached_property
-    def inner_widenings(self) -> list[InnerWidening]:
-        """The casts that widen floats beyond their line, those with most steps after them first."""
-        return inner_widenings(self.view, self)
+    def _data_of(self, graph: Graph) -> list[Symbol]:
+        """Return the inputs of a graph that are data of the program, and not its parameters.
+
+        Without any, the data are the values that the program makes in dtypes narrower than its own.
+        """
+        arguments, step_results, _ = self.program
+        if arguments is None:
+            names = zip(graph.input_names, graph.inputs, strict=True)
+            data = [x for name, x in names if name not in graph.defaults]
+        else:
+            wanted = {x.index for x in (*arguments, *step_results)}
+            pairs = zip(self.explicit.inputs, graph.inputs, strict=False)  # an audit adds draws
+            data = [x for twin, x in pairs if twin.index in wanted]
+        return data or made_narrow(graph)
 
     @cached_property
     def layers(self) -> list[LayerTotals]:
@@ -238,7 +242,7 @@ class CastReport(ItemSequence[CastRow]):
                 shares[place] = numbers if is_known else None
             row.measured, row.shares = measures.get(place), shares[place]
         new._find_vanished()
-        ranks = ranked(CastSites([*new.rows, *new.losses]), outputs, new.widenings)
+        ranks = ranked(CastSites([*new.rows, *new.losses]), outputs, new.dtype_causes)
         for row in (*new.rows, *new.losses):
             row.rank = ranks[row.place]
         by_rank = attrgetter("rank")

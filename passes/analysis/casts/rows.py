@@ -10,11 +10,11 @@ from graphir.ir.inlining import runs_of
 from graphir.location import INTERMEDIATE
 from graphir.loss import Loss
 from graphir.ops.dims import Size
+from graphir.passes.analysis.casts.behind_casts import demanding
 from graphir.passes.analysis.casts.conversion import CastConversion, Kind, StepLoss
 from graphir.passes.analysis.casts.fixes import cast_fix, measured_fix
 from graphir.passes.analysis.casts.measured import Measured
 from graphir.passes.analysis.casts.other_rules import others
-from graphir.passes.analysis.casts.widening import demanding
 from graphir.passes.analysis.expressions import Expression
 from graphir.public import DType, Location, Symbol, ops
 

@@ -67,7 +67,8 @@ def advice(report: CastReport) -> tuple[str, int]:
     for sentence in report.sentences:
         line = re.search(r"\bline (\d+) ", sentence)
         if "; write " in sentence and line:
-            return sentence.rpartition("; write ")[2], int(line[1])
+            fix = sentence.rpartition("; write ")[2]
+            return re.sub(r" \((inferred|measured): [^()]*\)$", "", fix), int(line[1])
     row = report.sites[0].row
     return row.fix, row.location.line
 

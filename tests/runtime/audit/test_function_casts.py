@@ -121,7 +121,7 @@ def test_the_sentence_names_the_call_and_its_wide_argument(
         correlated: 'np.correlate(x * np.float32(2), Filter.taps.astype("float32"), "same")',
     }
     line = program.__code__.co_firstlineno + 1
-    expected = cause.format(fixes.get(program, ""))
+    expected = cause.format(f"{fixes.get(program)} (inferred: float32)")
     assert sentence == f"the result is float64 because line {line} {expected}"
     if program in fixes:  # what the sentence advises to write makes the narrow result
         names = {"np": np, "TAPS": TAPS, "Filter": Filter, "x": DATA}

@@ -83,7 +83,7 @@ def test_a_flat_script_runs_as_main_with_its_arguments() -> None:
     assert status == 0 and (sys.argv, sys.modules["__main__"]) == (argv, main)
     assert "arguments --epochs 3\nmean 3.000\n" in err
     assert "total: float64, 0 of 2 differ" in out and "total.mean() in line 10: float64" in out
-    assert "total is float64 because line 7 multiplies by `weights`, a float64 of line 6" in out
+    assert "are float64 because line 7 multiplies by `weights`, a float64 of line 6" in out
     assert "loadtxt at flat.py:5:8 is taken as given: it is data" in err
 
 
@@ -102,7 +102,7 @@ def test_a_module_of_a_package_with_relative_imports(name: str) -> None:
 
 def test_a_method_of_an_object_of_a_module() -> None:
     out = cli("audit", "shop_of_tests.inner.work:engine.apply", "--input", "f.npy")[1]
-    assert "output0 is float64 because line 19 multiplies by `self.scale`, a float64" in out
+    assert "output0 and output1 are float64 because line 19 multiplies by `self.scale`" in out
     assert "output1: " in out and "output2: " not in out  # the result, and what it sets
 
 

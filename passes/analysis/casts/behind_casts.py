@@ -1,0 +1,79 @@
+"""The values behind casts: an operand as the program has it, and what control flow demands."""
+
+from __future__ import annotations
+
+from graphir.ir.inlining import Junction
+from graphir.location import ASSIGN
+from graphir.passes.analysis.expressions import default_dtype, expression
+from graphir.public import DType, Symbol, ops
+
+
+def _is_of_program(cast: Symbol) -> bool:
+    """Whether an inserted cast is part of the program: it stores a value, or autocast makes it."""
+    return cast.origins[0].stores or cast.origins[0].kind == "autocast"
+
+
+def stores(symbol: Symbol) -> bool:
+    """Whether a symbol is the cast of a value that the program stores in an array."""
+    return symbol.op is ops.cast and bool(symbol.origins) and symbol.origins[0].rule == ASSIGN
+
+
+def uncast(symbol: Symbol, stored: bool = False) -> Symbol:
+    """Return a symbol without the casts that passes inserted for operands.
+
+    A cast that a NumPy function makes is part of the program, and one that stores a value in an
+    array too, unless the value as it was `stored` is asked for. An operand of control flow stands
+    for the value that enters the graph.
+    """
+    while True:
+        op = symbol.op
+        is_inserted = op is ops.cast and symbol.origins and not _is_of_program(symbol)
+        is_inserted = is_inserted or (stored and stores(symbol))
+        enters = type(op) is Junction and op.enters
+        if not enters and (not is_inserted or in_call(symbol)):
+            return symbol
+        symbol = symbol.args[0]
+
+
+def in_call(symbol: Symbol) -> bool:
+    """Whether a symbol is a cast that a NumPy function makes by itself."""
+    return symbol.op is ops.cast and any(origin.in_call for origin in symbol.origins)
+
+
+def has_default_dtype(symbol: Symbol) -> bool:
+    """Whether a cast is to `float` or `int`, whose width is a setting of the library."""
+    rules = symbol.graph.rules_before or symbol.graph.rules.name
+    if symbol.op is not ops.cast or symbol.origins or not rules.startswith("jax"):
+        return False
+    source = expression(symbol.location)
+    return source is not None and default_dtype(source.text) is not None
+
+
+def next_values(carry: Symbol) -> list[Symbol]:
+    """Return what a loop's body gives for the junction of a carry; none for another symbol."""
+    # The junction of a loop's result takes the value that the body gives, then the carry.
+    junctions = (x for x in carry.graph.symbols if type(x.op) is Junction)
+    return [x.args[0] for x in junctions if any(y is carry for y in x.args[1:2])]
+
+
+def demanding(junction: Symbol, dtype: DType) -> Symbol | None:
+    """Return the first op that makes a dtype to which a value enters or leaves control flow.
+
+    That is the op in the body that widens a carry, or in the branch that widens a result. Returns
+    None for other symbols.
+    """
+    if type(junction.op) is not Junction:
+        return None
+    candidates = list(junction.args[: len(junction.op.signature.promoted or ())])
+    if junction.op.enters:
+        candidates = next_values(junction)
+    following = next((x for x in map(uncast, candidates) if x.dtype is dtype), None)
+    symbol = following
+    while following is not None:
+        symbol = following
+        if type(symbol.op) is Junction:
+            inner = demanding(symbol, dtype)
+            return symbol if inner is None else inner
+        operands = (x for x in map(uncast, symbol.args) if x.dtype is dtype and x.args)
+        following = next(operands, None)
+    return symbol

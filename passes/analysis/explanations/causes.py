@@ -1,0 +1,291 @@
+"""Causes: the answer to *which line, and what do I write instead?*, with the grade of its fix.
+
+The causes of a dtype are the entries of one forward walk, those of one birth together. A fix is an
+edit at the birth or, where that changes other outputs or is refused, at the entries. It is offered
+if the graph, inferred with the edit, has the dtypes that the outputs have without the entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from graphir.location import Location
+from graphir.ops.types import NoTensorType
+from graphir.passes.analysis.casts.behind_casts import uncast
+from graphir.passes.analysis.explanations.edits import Edit, birth_edit, dtype_edit, operand_edit
+from graphir.passes.analysis.explanations.entries import Entry, EntryWalk, is_narrower
+from graphir.passes.analysis.expressions import expression, is_a_call
+from graphir.passes.analysis.written_literals import own_dtype
+from graphir.public import DType, Graph, Symbol, ops
+
+Grade = Literal["inferred", "measured", "tried"]
+"""What stands behind a fix: the graph inferred anew, the graph run, or the edited source run."""
+
+
+class Remedy(NamedTuple):
+    """Edits that give outputs the dtype `wanted`, and the first value that they lose, or None."""
+
+    edits: tuple[Edit, ...]
+    grade: Grade
+    wanted: DType
+    loses: complex | None = None
+
+
+class Cause(NamedTuple):
+    """One answer: at `place` an `operand` gives values the dtype `after` in place of `before`.
+
+    `outputs` are the numbers of the outputs that have their dtypes by it; without one, `following`
+    steps of other lines compute in the dtype. `birth` is where the dtype comes from, if that is
+    another place. `entries` are the ops of the graph, of which the first is the one at `place`.
+    """
+
+    question: Literal["dtype"]
+    place: Location
+    operand: int | None
+    birth: Symbol | None
+    before: DType
+    after: DType
+    outputs: tuple[int, ...]
+    following: int
+    entries: tuple[Entry, ...]
+    fix: Remedy | None
+
+    @property
+    def step(self) -> Symbol:
+        """The op at which the dtype enters first."""
+        return self.entries[0].step
+
+
+def dtype_causes(graph: Graph, data: Sequence[Symbol]) -> list[Cause]:
+    """Return the causes of the dtypes of a graph with inline control flow, for inputs of `data`.
+
+    Those of outputs come first, in the order of the program.
+    """
+    walk = EntryWalk(graph, data)
+    if not walk.entries and not walk.mixed:
+        return []
+    return _Search(walk, data).causes()
+
+
+def made_narrow(graph: Graph) -> list[Symbol]:
+    """Return the values without operands whose floats are narrower than the rules' own."""
+    own = own_dtype(graph.rules, 1.0)
+    made = (x for x in graph.symbols if not x.args and not isinstance(x.type, NoTensorType))
+    return [x for x in made if own is not None and is_narrower(x.type.dtype, own)]
+
+
+class _Search:
+    """The causes of one graph: its walk, and the trials of fixes."""
+
+    def __init__(self, walk: EntryWalk, data: Sequence[Symbol]) -> None:
+        self.walk, self.graph, self.data = walk, walk.graph, data
+
+    def causes(self) -> list[Cause]:
+        walk, outputs = self.walk, self.graph.outputs
+        reached: dict[int, list[int]] = {}
+        for number, output in enumerate(outputs):
+            for entry in walk.entries_of(output) if walk.is_changed(output) else ():
+                reached.setdefault(entry.step.index, []).append(number)
+        following = self._following()
+        groups: dict[tuple[bool, object], list[Entry]] = {}
+        first = [entry for entry in walk.mixed if entry.step.index in following]
+        for entry in (*walk.entries, *first):
+            key = entry.step.index in reached, _key(entry)
+            groups.setdefault(key, []).append(entry)
+        causes: list[Cause] = []
+        for (is_output, key), entries in groups.items():
+            if not is_output and (True, key) in groups:
+                continue
+            steps = 0 if is_output else sum(following.get(x.step.index, 0) for x in entries)
+            if is_output or (steps and not _is_written(walk, entries[0])):
+                causes.append(self._cause(entries, reached, steps))
+        causes.sort(key=lambda x: (not x.outputs, -x.following, x.step.index))
+        return list(_together(causes))
+
+    def _following(self) -> dict[int, int]:
+        """Return the number of steps of other lines that compute with what each entry widened."""
+        walk, symbols = self.walk, self.graph.symbols
+        own = {entry.step.index for entry in walk.entries}
+        mixed = {entry.step.index for entry in walk.mixed}
+        causes: dict[int, int] = {}
+        counts: dict[int, int] = {}
+        for symbol in symbols:
+            cause = symbol.index if symbol.index in own else None
+            if cause is None and not isinstance(symbol.type, NoTensorType):
+                alike = (x for x in symbol.args if x.index in causes and symbol.op is not ops.cast)
+                found = (causes[x.index] for x in alike if x.type.dtype is symbol.type.dtype)
+                cause = next((i for i in found if i in mixed or walk.is_changed(symbol)), None)
+            if cause is None and symbol.index in mixed:
+                cause = symbol.index
+            if cause is not None:
+                causes[symbol.index] = cause
+                if symbol.op.computes and _line(symbol.location) != _line(symbols[cause].location):
+                    counts[cause] = counts.get(cause, 0) + 1
+        return counts
+
+    def _cause(
+        self, entries: Sequence[Entry], reached: Mapping[int, list[int]], following: int
+    ) -> Cause:
+        first = entries[0]
+        outputs = dict.fromkeys(i for x in entries for i in reached.get(x.step.index, ()))
+        birth = first.birth
+        is_elsewhere = birth is not None and _line(birth.location) != _line(first.step.location)
+        return Cause(
+            "dtype",
+            first.step.location,
+            first.position,
+            birth if is_elsewhere else None,
+            first.wanted,
+            first.dtype,
+            tuple(sorted(outputs)),
+            following,
+            tuple(entries),
+            self._fix(entries),
+        )
+
+    # -- fixes
+
+    @cached_property
+    def _ops(self) -> dict[object, set[str]]:
+        """The names of the ops that compute at each place of the program."""
+        names: dict[object, set[str]] = {}
+        for symbol in self.graph.symbols:
+            if symbol.op.computes and symbol.op is not ops.cast:
+                names.setdefault(symbol.location.place, set()).add(symbol.op.name)
+        return names
+
+    def _fix(self, entries: Sequence[Entry]) -> Remedy | None:
+        return next(self._working(entries), None)
+
+    def _working(self, entries: Sequence[Entry]) -> Iterator[Remedy]:
+        """Yield the fixes whose trials give the outputs the dtypes of the walk."""
+        first = entries[0]
+        birth, wanted = first.birth, first.wanted
+        if birth is not None and birth.location.place != first.step.location.place:
+            edit = birth_edit(birth, wanted)
+            alike = [x for x in self.graph.symbols if _is_same(x, birth)]
+            if edit and self._holds(entries, {x.index: wanted for x in alike}, {}):
+                yield Remedy((edit,), "inferred", wanted, self._loss(alike, wanted))
+        defaults = {x.step.index: x.wanted for x in entries if x.step.op is ops.cast}
+        casts = {(x.step.index, i): x.wanted for x in entries for i in self._operands(x)}
+        edits = dict.fromkeys(filter(None, map(self._operand_edit, entries)))
+        complete = {x.place.place for x in edits} >= {x.step.location.place for x in entries}
+        if edits and complete and len(edits) <= MOST and self._holds(entries, defaults, casts):
+            operands = [uncast(self.graph.symbols[at].args[i]) for at, i in casts]
+            yield Remedy(tuple(edits), "inferred", wanted, self._loss(operands, wanted))
+
+    def _operand_edit(self, entry: Entry) -> Edit | None:
+        step = entry.step
+        if step.op is ops.cast:
+            return dtype_edit(step, entry.wanted)
+        source = expression(step.location)
+        is_call = source is not None and is_a_call(source.text)
+        if is_call and len(self._ops.get(step.location.place, ())) > 1:
+            return None  # the operands in the text are those of a function, not of the op
+        values = [uncast(x) for x in step.args]
+        casts = dict.fromkeys(self._operands(entry), entry.wanted)
+        return operand_edit(self.walk.rules, step, values, casts)
+
+    def _operands(self, entry: Entry) -> list[int]:
+        """Return the positions of the operands of an entry that are to be mended."""
+        if entry.step.op is ops.cast:
+            return []
+        if entry.position is not None:
+            return [entry.position]
+        positions = entry.step.op.signature.promoted or range(len(entry.step.args))
+        dtypes = {i: self.walk.dtypes[uncast(entry.step.args[i]).index] for i in positions}
+        is_mixed = entry.wanted.is_inexact
+        return [i for i, x in dtypes.items() if is_mixed and x is not None and x.is_integer]
+
+    def _holds(
+        self,
+        entries: Sequence[Entry],
+        edits: Mapping[int, DType],
+        casts: Mapping[tuple[int, int], DType],
+    ) -> bool:
+        """Whether the graph with edits has the outputs of the walk, and all entries but these."""
+        walk, outputs = self.walk, self.graph.outputs
+        trial = EntryWalk(self.graph, self.data, edits, casts)
+        if any(x is entries[0] for x in walk.mixed):
+            return trial.refused <= walk.refused and len(trial.mixed) < len(walk.mixed)
+        rest = {x.step.index for x in walk.entries} - {x.step.index for x in entries}
+        return (
+            trial.refused <= walk.refused
+            and {x.step.index for x in trial.entries} <= rest
+            and all(trial.dtypes[x.index] is walk.dtypes[x.index] for x in outputs)
+        )
+
+    def _loss(self, symbols: Sequence[Symbol], wanted: DType) -> complex | None:
+        """Return the first value that symbols lose as they become integers, or narrower ones.
+
+        Floats are rounded to the dtype that the program computes in.
+        """
+        losses = (_first_lost(x, wanted) for x in symbols if x.type.dtype.is_integer)
+        return next((x for x in losses if x is not None), None)
+
+
+MOST = 3
+"""The most lines that one fix edits."""
+
+
+def _together(causes: Sequence[Cause]) -> Iterator[Cause]:
+    """Yield the causes; the first of those that one output has takes the fixes of all of them."""
+    led: set[tuple[int, ...]] = set()
+    for cause in causes:
+        alike = [x for x in causes if x.outputs == cause.outputs] if cause.outputs else [cause]
+        fixes = [x.fix for x in alike if x.fix is not None]
+        if len(alike) == 1:
+            yield cause
+        elif cause.outputs in led or len(fixes) < len(alike) or len(fixes) > MOST:
+            yield cause._replace(fix=None)
+        else:
+            edits = dict.fromkeys(edit for x in fixes for edit in x.edits)
+            loses = next((x.loses for x in fixes if x.loses is not None), None)
+            yield cause._replace(fix=fixes[0]._replace(edits=tuple(edits), loses=loses))
+        led.add(cause.outputs)
+
+
+def _first_lost(symbol: Symbol, wanted: DType) -> complex | None:
+    while symbol.op.kind == "movement" and symbol.args:
+        symbol = uncast(symbol.args[0])
+    dtype, attrs = symbol.type.dtype, symbol.attrs
+    value = attrs["value"] if symbol.op is ops.constant else None
+    if symbol.op is ops.range and all(isinstance(attrs[x], int) for x in ("start", "step")):
+        size = symbol.type.shape[0]
+        value = attrs["start"] + attrs["step"] * np.arange(size) if isinstance(size, int) else None
+    if value is None or (symbol.op is ops.constant and dtype.weak):
+        return None if dtype.exact_in(wanted) else dtype.witness(wanted)
+    kept = np.asarray(value).astype(wanted.storage)
+    lost = kept.astype(np.float64) != np.asarray(value).astype(np.float64)
+    return np.asarray(value)[lost].flat[0].item() if lost.any() else None
+
+
+def _is_same(symbol: Symbol, birth: Symbol) -> bool:
+    """Whether a symbol is an execution of the expression of another one."""
+    return symbol is birth or (
+        symbol.op is birth.op
+        and symbol.type.dtype is birth.type.dtype
+        and symbol.location.place == birth.location.place
+    )
+
+
+def _is_written(walk: EntryWalk, entry: Entry) -> bool:
+    """Whether the wide operand of an entry is a cast that the program writes."""
+    birth = entry.birth
+    return birth is not None and birth.op is ops.cast and not birth.origins
+
+
+def _key(entry: Entry) -> object:
+    """Return the source expression that the entries of one cause share."""
+    birth = entry.birth
+    place = entry.step.location if birth is None else birth.location
+    is_use = birth is not None and birth.op in (ops.constant, ops.input)
+    return (entry.step.location.place if is_use and not place.line else place.place), place.layer
+
+
+def _line(location: Location) -> tuple[str, int]:
+    return location.file, location.line

@@ -1,0 +1,107 @@
+"""Edits: the text to write in place of a source expression, so that it has another dtype."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from graphir.location import Location
+from graphir.passes.analysis.cast_syntax import CastSyntax, syntax_of
+from graphir.passes.analysis.expressions import (
+    default_dtype,
+    dtype_position,
+    expression,
+    statement,
+    with_dtype,
+)
+from graphir.passes.analysis.suggestions import UncastOp, source_rewritten
+from graphir.public import DType, PromotionRules, Symbol, ops
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+class Edit(NamedTuple):
+    """One line of text that replaces the source expression at a place."""
+
+    place: Location
+    text: str
+
+
+def birth_edit(birth: Symbol, dtype: DType) -> Edit | None:
+    """Return the edit that makes a value in another dtype where it is born; None without source.
+
+    A function that makes arrays gets the dtype, a scalar of NumPy another type; any other
+    expression is cast.
+    """
+    place, syntax = birth.location, syntax_of(birth.graph)
+    source = None if place.compound else expression(place)
+    node = statement(source.text) if source else None
+    if source is None or not isinstance(node, ast.Expr):
+        return None
+    text = source.brief
+    made = _made(text, dtype, syntax)
+    is_value = birth.op is not ops.constant and birth.op is not ops.input
+    if not made and (is_value or isinstance(node.value, (ast.List, ast.Tuple))):
+        made = converted(text, birth.rank, dtype, syntax)
+    return Edit(place, made) if made and made != text else None
+
+
+def dtype_edit(cast: Symbol, dtype: DType) -> Edit | None:
+    """Return the edit that names a dtype in a cast to `float` or `int`; None for another cast."""
+    source = None if cast.location.compound else expression(cast.location)
+    span = None if source is None else default_dtype(source.text)
+    if source is None or span is None:
+        return None
+    name = syntax_of(cast.graph).argument_of(dtype)
+    return Edit(cast.location, f"{source.text[: span[0]]}{name}{source.text[span[1] :]}")
+
+
+def operand_edit(
+    rules: PromotionRules, step: Symbol, values: list[Symbol], casts: Mapping[int, DType]
+) -> Edit | None:
+    """Return the edit that casts operands of an op, by position; None without source."""
+    place, syntax = step.location, syntax_of(step.graph)
+    source = None if place.compound else expression(place)
+    if source is None or not casts:
+        return None
+    if source.text.startswith(("np.concatenate(", "numpy.concatenate(")) and len(casts) == 1:
+        (dtype,) = casts.values()
+        text = with_dtype(source.text, syntax.dtype_of(dtype), always=True)
+    else:
+        text = source_rewritten(UncastOp(rules, step.op, values), place, casts)
+    return Edit(place, " ".join(text.split())) if text else None
+
+
+def converted(text: str, rank: int, dtype: DType, syntax: CastSyntax) -> str:
+    """Return the cast of an expression; of a number or a list the number type's call."""
+    node = statement(text)
+    is_list = isinstance(node, ast.Expr) and isinstance(node.value, (ast.List, ast.Tuple))
+    number = syntax.number_of(text, dtype) if is_list or not rank else ""
+    return number or syntax.cast_of(text, dtype)
+
+
+def _made(text: str, dtype: DType, syntax: CastSyntax) -> str:
+    """Return a call that makes an array or a scalar, in another dtype; "" for another text."""
+    node = statement(text)
+    call = node.value if isinstance(node, ast.Expr) else None
+    match call:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=module), attr=name)):
+            if name in _SCALARS and hasattr(DType, str(dtype)):
+                return f"{module}.{dtype}{text[call.func.end_col_offset :]}"
+            takes = name in _TORCH_MAKERS if module == "torch" else dtype_position(call) is not None
+            takes = takes and name not in _REDUCING
+            return with_dtype(text, syntax.dtype_of(dtype), always=True) if takes else ""
+        case _:
+            return ""
+
+
+_SCALARS = _names("float64 float32 float16 double single int64 int32 int16 int8")
+_REDUCING = _names("sum prod mean var std cumsum cumprod trace")
+_TORCH_MAKERS = _names(
+    "arange as_tensor empty eye full linspace logspace ones rand randn scalar_tensor tensor zeros "
+    "ones_like zeros_like full_like rand_like randn_like"
+)
+"""Functions of PyTorch that take `dtype=`: https://docs.pytorch.org/docs/stable/torch.html."""

@@ -1,0 +1,179 @@
+"""Score the sentences of reports on public bugs that were committed before their first run.
+
+`python -m tests.unseen_bugs.score round1` runs each program of a folder in a process of its own: the
+report of its casts, and an audit on its inputs. A bug is named if the first sentence, or the error
+by which the program is refused, has an accepted line (of ONNX: an accepted node). A fix counts if it
+is offered with a grade; `--apply` writes its edits into a copy and runs the folder's check on it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).parent
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("round")
+    parser.add_argument("--apply", action="store_true")
+    parser.add_argument("--one")
+    parser.add_argument("--only", default="")
+    options = parser.parse_args()
+    folder = FOLDER / options.round
+    if options.one:
+        print(json.dumps(answer(folder / options.one)))
+        return
+    answers: dict[str, Any] = json.loads((folder / "answers.json").read_text())
+    named = bugs = accused = clean = offered = working = 0
+    for name, expected in answers.items():
+        if options.only not in name:
+            continue
+        file = name if name.endswith(".py") else f"{name}.py"
+        command = [sys.executable, "-W", "ignore", "-m", "tests.unseen_bugs.score"]
+        run = subprocess.run(
+            [*command, options.round, "--one", file], capture_output=True, text=True, timeout=600
+        )
+        last = run.stdout.strip().splitlines()[-1:] or ["{}"]
+        try:
+            found: dict[str, Any] = json.loads(last[0])
+        except ValueError:
+            found = {}
+        if not found:
+            found = {"sentences": [], "fixes": [], "error": run.stderr.strip()[-400:]}
+        if expected["kind"] == "clean":
+            clean += 1
+            accused += bool(found["sentences"])
+            verdict = "ACCUSED" if found["sentences"] else "quiet"
+        else:
+            bugs += 1
+            is_named = names(folder / file, found, expected)
+            named += is_named
+            verdict = "named" if is_named else "MISSED"
+        print(f"{name}: {verdict}", flush=True)
+        for text in [*found["sentences"][:3], *filter(None, [found.get("error")])]:
+            print(f"    {text[:400]}")
+        if found["fixes"]:
+            offered += 1
+            print(f"    fix: {found['fixes']}")
+            if options.apply and expected["kind"] != "clean":
+                works = applied(folder, file, found["fixes"])
+                working += works
+                print(f"    {'works' if works else 'FAILS'}")
+    print(f"{named} of {bugs} named; {accused} of {clean} clean programs accused; ", end="")
+    print(f"fixes offered {offered}, work {working}" if options.apply else f"fixes {offered}")
+
+
+def names(path: Path, found: dict[str, Any], expected: dict[str, Any]) -> bool:
+    """Whether the first sentence, or else the error, has an accepted line or node."""
+    source = [line.strip() for line in path.read_text().splitlines()]
+    accepted = [line.strip() for line in expected.get("lines", ())]
+    lines = {i for i, line in enumerate(source, 1) if line in accepted}
+    text = next(iter(found["sentences"]), "") or found.get("error", "")
+    numbers = {int(x) for x in re.findall(rf"(?:line |{path.name}:)(\d+)", text)}
+    nodes = [x for x in expected.get("nodes", ()) if re.search(rf"(?<!\w){re.escape(x)}(?!\w)", text)]
+    return bool(lines & numbers) or bool(nodes)
+
+
+def applied(folder: Path, file: str, fixes: list[Any]) -> bool:
+    """Whether the program with the edits passes the folder's check."""
+    lines = (folder / file).read_text().splitlines()
+    for line, column, end_line, end_column, text in sorted(fixes, reverse=True):
+        whole = lines[line - 1][: column - 1] + text + lines[end_line - 1][end_column - 1 :]
+        lines[line - 1 : end_line] = [whole]
+    with tempfile.TemporaryDirectory() as scratch:
+        copy = Path(scratch) / file
+        copy.write_text("\n".join(lines))
+        command = [sys.executable, "check.py", file, "--fixed-source", str(copy)]
+        return not subprocess.run(command, cwd=folder, capture_output=True, timeout=600).returncode
+
+
+def answer(path: Path) -> dict[str, Any]:
+    """Return the sentences of a program's report, those of its audit first, and its fixes."""
+    from graphir.errors import GraphirError
+
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module: Any = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    sys.path.insert(0, str(path.parent))
+    spec.loader.exec_module(module)
+    library = path.stem.partition("_")[0]
+    result: dict[str, Any] = {"sentences": [], "fixes": [], "error": ""}
+    if library == "clean":
+        library = clean_library(module)
+    try:
+        report = audited(library, module)
+    except GraphirError as error:
+        result["error"] = " ".join(str(error).split())
+        return result
+    except Exception as error:  # of any library: what a user sees
+        notes = " ".join(getattr(error, "__notes__", ()))
+        result["error"] = f"{type(error).__name__}: {str(error)[:300]} {notes}"
+        return result
+    notes = set(report.graph.notes)
+    result["sentences"] = [text for text in report.sentences if text not in notes]
+    result["fixes"] = fixes(report, path)
+    return result
+
+
+def fixes(report: Any, path: Path) -> list[Any]:
+    """Return the edits of the first cause that has a fix: line, column, end, and the text."""
+    for cause in getattr(report, "dtype_causes", ()):
+        if cause.fix is not None:
+            return [
+                (*x.place.place[1:], x.text)
+                for x in cause.fix.edits
+                if Path(x.place.file).name == path.name
+            ]
+    return []
+
+
+def clean_library(module: Any) -> str:
+    if hasattr(module, "model"):
+        return "onnx"
+    return next((x for x in ("torch", "jax") if x in vars(module) or "jnp" in vars(module)), "numpy")
+
+
+def audited(library: str, module: Any) -> Any:
+    """Return the audit of a program on its inputs, with what its library's report says."""
+    from graphir.passes import cast_report
+    from graphir.runtime import audit, from_jax, from_onnx, from_torch, record
+
+    inputs = module.inputs()
+    if library == "numpy":
+        return record(module.main, *inputs).audit()
+    if library == "onnx":
+        graph = from_onnx(module.model())
+        return audit(graph, **inputs)
+    graph = {"jax": from_jax, "torch": from_torch}[library](module.main, *inputs)
+    try:
+        import numpy as np
+
+        arrays = [np.asarray(x) for x in leaves(inputs)]
+        return audit(graph, *arrays)
+    except Exception as error:  # the casts remain
+        report = cast_report(graph)
+        print(f"no audit: {str(error)[:200]}", file=sys.stderr)
+        return report
+
+
+def leaves(inputs: Any) -> list[Any]:
+    """Return the arrays of a program's inputs in the order of the graph's."""
+    if isinstance(inputs, dict):
+        return [x for key in sorted(inputs) for x in leaves(inputs[key])]
+    if isinstance(inputs, (list, tuple)):
+        return [x for each in inputs for x in leaves(each)]
+    return [inputs] if hasattr(inputs, "shape") else []
+
+
+if __name__ == "__main__":
+    main()
