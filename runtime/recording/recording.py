@@ -52,6 +52,7 @@ from graphir.runtime.recording.results import (
 )
 from graphir.runtime.recording.sites import CallSites
 from graphir.runtime.recording.values import Array, active, plain, recording_with
+from graphir.runtime.user_code import noting_errors
 
 
 @dataclass(frozen=True, repr=False)
@@ -181,7 +182,8 @@ def record(
     names = _names(function, arrays)
     arguments = {next(names) or place: value for place, value in enumerate(arrays)}
     with _records(recorder, arguments, keywords, function):
-        result: Any = function(*arguments.values(), **keywords)
+        with noting_errors():
+            result: Any = function(*arguments.values(), **keywords)
         if isinstance(cast("object", result), Iterator):
             recorder.note(f"a {_name(result)}", "runs when nothing records; return a list")
         if isinstance(function, (Script, CodeCell)):

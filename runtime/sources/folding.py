@@ -27,7 +27,7 @@ from graphir.ir.liveness import live_mask
 from graphir.location import UnseenPart
 from graphir.public import DType, Graph, Location, Symbol, ops
 from graphir.runtime.recording.captured import slots
-from graphir.runtime.sources.libraries import INSTALLED
+from graphir.runtime.user_code import INSTALLED
 
 
 class Folding:

@@ -9,39 +9,17 @@ from __future__ import annotations
 
 import dis
 import inspect
-import os
-import sys
-import sysconfig
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Literal, TypeAlias, cast, get_args
 
-from graphir.import_names import own_folders
 from graphir.public import GraphError
+from graphir.runtime.user_code import INSTALLED
 
 Library: TypeAlias = Literal["jax", "torch", "numpy"]
 LIBRARIES: tuple[Library, ...] = get_args(Library)
-
-PROJECT = own_folders()
-"""The starts of the files of this project."""
-
-_FOLDERS = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *sys.path]
-SITE_PACKAGES = tuple(
-    dict.fromkeys(
-        folder for folder in _FOLDERS if Path(folder).name in ("site-packages", "dist-packages")
-    )
-)
-"""The folders of installed packages: the environment's, the user's, and others on the path."""
-
-INSTALLED = (
-    *(f"{folder}{os.sep}" for folder in (sysconfig.get_path("stdlib"), *SITE_PACKAGES)),
-    *PROJECT,
-    "<frozen",
-)
-"""The starts of the files of the standard library, of installed packages and of this project."""
 
 _PACKAGES: dict[str, Library] = {
     **dict.fromkeys(("jax", "jaxlib", "flax", "equinox", "haiku", "optax", "chex"), "jax"),

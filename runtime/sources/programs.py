@@ -15,9 +15,10 @@ from graphir.public import DType, Graph, GraphError, Location, TensorType
 from graphir.runtime.optional import optional
 from graphir.runtime.sources.folding import Folding
 from graphir.runtime.sources.jax_.source import from_jax
-from graphir.runtime.sources.libraries import PROJECT, Library
+from graphir.runtime.sources.libraries import Library
 from graphir.runtime.sources.torch_.source import from_torch, tensors_of
 from graphir.runtime.sources.torch_.tensors import array_of, tensor_of
+from graphir.runtime.user_code import PROJECT
 from graphir.source_text import displayed_path
 
 

@@ -8,7 +8,6 @@ if the graph, inferred with the edit, has the dtypes that the outputs have witho
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -149,15 +148,6 @@ class _Search:
 
     # -- fixes
 
-    @cached_property
-    def _ops(self) -> dict[object, set[str]]:
-        """The names of the ops that compute at each place of the program."""
-        names: dict[object, set[str]] = {}
-        for symbol in self.graph.symbols:
-            if symbol.op.computes and symbol.op is not ops.cast:
-                names.setdefault(symbol.location.place, set()).add(symbol.op.name)
-        return names
-
     def _fix(self, entries: Sequence[Entry]) -> Remedy | None:
         return next(self._working(entries), None)
 
@@ -184,7 +174,7 @@ class _Search:
             return dtype_edit(step, entry.wanted)
         source = expression(step.location)
         is_call = source is not None and is_a_call(source.text)
-        if is_call and len(self._ops.get(step.location.place, ())) > 1:
+        if is_call and len(self.walk.ops_at.get(step.location.place, ())) > 1:
             return None  # the operands in the text are those of a function, not of the op
         values = [uncast(x) for x in step.args]
         casts = dict.fromkeys(self._operands(entry), entry.wanted)

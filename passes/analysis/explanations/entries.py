@@ -19,7 +19,7 @@ from graphir.location import ASSIGN
 from graphir.ops import dtype_rules as signatures
 from graphir.ops.types import NoTensorType, TensorType
 from graphir.passes.analysis.casts.behind_casts import has_default_dtype, in_call, stores, uncast
-from graphir.passes.analysis.expressions import expression
+from graphir.passes.analysis.expressions import expression, is_a_call
 from graphir.passes.analysis.written_literals import Literals, is_literal
 from graphir.public import DType, Graph, GraphirError, Symbol, ops, rules
 
@@ -137,7 +137,8 @@ class EntryWalk:
         entry = self._entry(symbol, dtype)
         if entry is None:
             return dtype
-        if entry.birth is not None and entry.birth.index in self._given:
+        is_given = entry.birth is not None and entry.birth.index in self._given
+        if is_given or self._is_inside(entry):
             self.mixed.append(entry)
             return dtype
         self.entries.append(entry)
@@ -145,6 +146,26 @@ class EntryWalk:
         if entry.position is not None:
             self._mend_carry(symbol.args[entry.position], entry)
         return entry.wanted
+
+    def _is_inside(self, entry: Entry) -> bool:
+        """Whether a function of a library widens values of its own, which no line of a user does."""
+        step, birth = entry.step, entry.birth
+        if not self.graph.provenance.library or step.op is ops.cast:
+            return False
+        if birth is not None and birth.location.place != step.location.place:
+            return False
+        source = expression(step.location)
+        is_function = source is not None and is_a_call(source.text)
+        return is_function and len(self.ops_at.get(step.location.place, ())) > 1
+
+    @cached_property
+    def ops_at(self) -> dict[object, set[str]]:
+        """The names of the ops that compute at each place of the program."""
+        names: dict[object, set[str]] = {}
+        for symbol in self.graph.symbols:
+            if symbol.op.computes and symbol.op is not ops.cast:
+                names.setdefault(symbol.location.place, set()).add(symbol.op.name)
+        return names
 
     def _mend_carry(self, operand: Symbol, entry: Entry) -> None:
         """Let a value that enters a loop wide, and is the operand of an entry, enter it narrow."""
@@ -276,8 +297,8 @@ class EntryWalk:
             return self._of_integers(symbol, dtype, operands) if not wide else None
         wanted = self._wanted(dtype, [self._of(operands[i]) for i in narrow])
         for i in wide:
-            birth = self.birth(operands[i])
-            if i not in others and birth.op is ops.cast:
+            births = self.births(operands[i])
+            if i not in others and all(x.op is ops.cast for x in births):
                 return None  # the program asks for it
         if wide:
             position = (others or wide)[0]
@@ -360,19 +381,36 @@ class EntryWalk:
         is_walked = symbol.index < len(self.dtypes)
         return self.dtypes[symbol.index] if is_walked else symbol.type.dtype
 
+    def births(self, symbol: Symbol) -> list[Symbol]:
+        """Return the first values behind a symbol that have its dtype, in their order."""
+        dtype = self._of(symbol)
+        stack, visited, found = [symbol], {symbol.index}, list[Symbol]()
+        while stack:
+            value = stack.pop()
+            is_cast = value.op is ops.cast and not value.origins
+            args = (
+                () if is_cast else map(uncast, value.args[:1] if _is_update(value) else value.args)
+            )
+            alike = [x for x in args if self.dtypes[x.index] is dtype and not is_literal(x)]
+            if not alike:
+                found.append(value)
+            new = [x for x in alike if x.index not in visited and x.index < value.index]
+            visited.update(x.index for x in new)
+            stack += new
+        return sorted(found or [symbol], key=lambda x: x.index)
+
     def birth(self, symbol: Symbol) -> Symbol:
         """Return the first value behind a symbol that has its dtype."""
-        dtype = self._of(symbol)
-        while symbol.op is not ops.cast or symbol.origins:
-            alike = (
-                x for x in map(uncast, symbol.args)
-                if self.dtypes[x.index] is dtype and not is_literal(x)
-            )  # fmt: skip
-            following = next(alike, None)
-            if following is None or following.index >= symbol.index:
-                break
-            symbol = following
-        return symbol
+        return self.births(symbol)[0]
+
+
+def since(symbol: Symbol) -> str:
+    """Return ` since line 7: text`, for the first step behind a value that has its dtype; or ""."""
+    dtype, step = symbol.dtype, symbol
+    while following := [x for x in step.args if x.args and x.dtype is dtype]:
+        step = following[0]
+    source = expression(step.location)
+    return f" since line {step.location.line}: {source.brief}" if source is not None else ""
 
 
 def is_narrower(dtype: DType, other: DType) -> bool:

@@ -141,8 +141,9 @@ class RefusedLoop(NamedTuple):
             text = f"{name} is {carry.dtype} before a round and {result.dtype} after it"
             if not carry.dtype.weak:
                 report = cast_report(graph.with_outputs([result]))
-                text = "; ".join([text, *report.sentences])
-                change = None if report.sentences else change
+                is_explained = any(cause.outputs for cause in report.dtype_causes)
+                text = "; ".join([text, *report.sentences[:1]]) if is_explained else text
+                change = None if is_explained else change
             if change is not None:
                 text = f"{text}; {change_text(change, carry.dtype)}"
             if carry.dtype.weak:

@@ -53,6 +53,7 @@ from graphir.runtime.sources.jax_.lax_rows import (
 )
 from graphir.runtime.sources.jax_.loops import LOOPS, JittedCalls, RefusedLoop, refused_loop
 from graphir.runtime.sources.op_rows import Row, trial
+from graphir.runtime.user_code import noting_errors
 
 
 @uncollected
@@ -143,8 +144,9 @@ def _traced(
     """Return the jaxpr of a function; GraphError for a loop whose carry changes its dtype."""
     trace = jax.make_jaxpr(function)
     try:
-        return trace(*args, **keywords)
-    except TypeError:
+        with noting_errors():
+            return trace(*args, **keywords)
+    except TypeError as refused:
         filtering = jax.config.jax_traceback_filtering
         jax.config.update("jax_traceback_filtering", "off")  # keep the frames that JAX hides
         try:
@@ -152,7 +154,7 @@ def _traced(
         except TypeError as error:
             loop = refused_loop(error)
             if loop is None:
-                raise
+                raise refused from None
             raise _refusal(jax, loop, function.__name__) from error
         finally:
             jax.config.update("jax_traceback_filtering", filtering)

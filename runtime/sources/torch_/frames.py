@@ -18,8 +18,8 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 from graphir.location import CompoundLocation, Location
-from graphir.runtime.sources.libraries import INSTALLED, PROJECT, SITE_PACKAGES
 from graphir.runtime.sources.torch_.tensors import Function, Module, Tensor, Torch
+from graphir.runtime.user_code import INSTALLED, PROJECT, SITE_PACKAGES
 from graphir.source_text import displayed_path
 
 

@@ -24,6 +24,7 @@ from graphir.decorators import uncollected
 from graphir.ir.liveness import live_mask
 from graphir.location import ASSIGN
 from graphir.passes import dead_code
+from graphir.passes.analysis.explanations.entries import since
 from graphir.public import Graph, GraphError, GraphirError, Symbol, ops, rules
 from graphir.runtime.optional import optional
 from graphir.runtime.sources.folding import Folding, note_draws
@@ -46,6 +47,7 @@ from graphir.runtime.sources.torch_.tensors import (
     tensors_in,
     type_of,
 )
+from graphir.runtime.user_code import noting_errors
 
 
 @uncollected
@@ -276,7 +278,8 @@ class TorchRecorder:
             stack.enter_context(mode)
             stack.enter_context(note_draws(lambda text: self._notes.setdefault(text)))
             try:
-                result = program()
+                with noting_errors():
+                    result = program()
             except RuntimeError as error:
                 if error is self._failure[0] and self._failure[1] is not None:
                     raise self._failure[1] from error
@@ -363,7 +366,7 @@ class TorchRecorder:
             return None
         return GraphError(
             "PyTorch computes this op of operands of one dtype",
-            got=", ".join(str(x.type) for x in symbols),
+            got=", ".join(f"{x.type}{since(x)}" for x in symbols),
             fix=f"cast with .to(torch.{dtypes[0]}) or .to(torch.{dtypes[-1]})",
             op=f"torch.{name_of(op)}",
         ).at(self.sites.location(), f"torch.{name_of(op)}")
