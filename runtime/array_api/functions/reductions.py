@@ -17,8 +17,8 @@ from graphir.runtime.array_api.functions.creation import full
 from graphir.runtime.array_api.functions.manipulation import reshape
 
 __all__ = [
-    "all", "any", "argmax", "argmin", "count_nonzero", "cumulative_prod", "cumulative_sum",
-    "diff", "max", "mean", "min", "prod", "std", "sum", "var",
+    "all", "any", "count_nonzero", "cumulative_prod", "cumulative_sum", "diff", "max",
+    "mean", "min", "prod", "std", "sum", "var",
 ]  # fmt: skip
 
 
@@ -88,16 +88,6 @@ def count_nonzero(x: Array, /, *, axis: Ints | None = None, keepdims: bool = Fal
     truths = record(ops.cast, array_of(x), to="bool")
     ones = record(ops.cast, truths, to="int64")
     return record(ops.sum, ones, axis=axis, keepdims=keepdims)
-
-
-def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
-    """Return the index of the first maximum along an axis; axis=None flattens x."""
-    return record(ops.argmax, array_of(x), axis=axis, keepdims=keepdims)
-
-
-def argmin(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
-    """Return the index of the first minimum along an axis; axis=None flattens x."""
-    return record(ops.argmin, array_of(x), axis=axis, keepdims=keepdims)
 
 
 def cumulative_sum(
