@@ -357,6 +357,20 @@ def _triangle(lower: bool) -> Callable[..., Symbol]:
     return keep
 
 
+# -- what a run demands of values
+
+
+def checked(places: Symbol, valid: Symbol, size: Any) -> Symbol:
+    """Return places in an axis of a size; the run raises an error where `valid` is false."""
+    line = places.graph.range(size, dtype="int64")
+    return ops.gather(line, ops.where(valid, places, size), axis=0)
+
+
+def demanded(x: Symbol, valid: Symbol) -> Symbol:
+    """Return x; the run raises an error unless `valid`, a bool, is true."""
+    return ops.gather(ops.unsqueeze(x, 0), ops.where(valid, 0, 1), axis=0)
+
+
 MOVEMENT: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(("concatenate", "concat"), _concatenate),
     "stack": _stack,

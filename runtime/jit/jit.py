@@ -21,10 +21,9 @@ from graphir.hints import Functions
 from graphir.ir.literals import literal_array
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.arrays.memory import LayoutUse
-from graphir.numpy_api.number_questions import Values
 from graphir.numpy_api.trace import Slot, Trace, trace_into
 from graphir.numpy_api.traced_layouts import ArgumentLayout
-from graphir.numpy_api.traced_numbers import NumberTrace
+from graphir.numpy_api.traced_numbers import NumberTrace, Values
 from graphir.promotion import RulesLike, rules_in_force
 from graphir.promotion import rules as rules_named
 from graphir.promotion.registry import default

@@ -14,18 +14,7 @@ from graphir.errors import GraphirError
 from graphir.ir.operators.in_place import is_scalar
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.arrays.boundary import NoStandInError, single, stand_in
-from graphir.numpy_api.arrays.memory import (
-    PYTHON_NUMBERS,
-    Array,
-    ArrayValue,
-    Cell,
-    ScalarValue,
-    TracedValue,
-    TraceMemory,
-    filled_like,
-    plainly,
-)
-from graphir.numpy_api.arrays.operands import (
+from graphir.numpy_api.arrays.call_operands import (
     adopted,
     array_from,
     arrays_of,
@@ -37,6 +26,17 @@ from graphir.numpy_api.arrays.operands import (
     mapped,
     plains,
     write_where,
+)
+from graphir.numpy_api.arrays.memory import (
+    PYTHON_NUMBERS,
+    Array,
+    ArrayValue,
+    Cell,
+    ScalarValue,
+    TracedValue,
+    TraceMemory,
+    filled_like,
+    plainly,
 )
 from graphir.numpy_api.traced_numbers import concrete
 from graphir.semantics.library_calls import Function

@@ -20,28 +20,10 @@ from graphir.dtypes import DType
 from graphir.errors import GraphirError
 from graphir.location import user_location
 from graphir.numpy_api import dispatch
-from graphir.numpy_api.arrays import library_calls, orders, products, writers
+from graphir.numpy_api.arrays import library_calls, orders
 from graphir.numpy_api.arrays.boundary import numpys_error
-from graphir.numpy_api.arrays.call_results import (
-    call_numpy,
-    numpy_allocator,
-    result_class_of,
-    results,
-    write_outputs,
-)
-from graphir.numpy_api.arrays.indexing import assign
-from graphir.numpy_api.arrays.makers import BODY_PARTS, traced_body
-from graphir.numpy_api.arrays.memory import (
-    Array,
-    ArrayValue,
-    Cell,
-    OrderError,
-    TracedValue,
-    TraceMemory,
-    as_graph_error,
-    plainly,
-)
-from graphir.numpy_api.arrays.operands import (
+from graphir.numpy_api.arrays.call_operands import (
+    SelectionValue,
     adopted,
     arrays_of,
     is_known,
@@ -53,10 +35,28 @@ from graphir.numpy_api.arrays.operands import (
     symbols,
     where_mask,
 )
+from graphir.numpy_api.arrays.call_results import (
+    call_numpy,
+    numpy_allocator,
+    result_class_of,
+    results,
+    write_outputs,
+)
+from graphir.numpy_api.arrays.element_access import WRITING, assign, write_by_function
+from graphir.numpy_api.arrays.makers import BODY_PARTS, traced_body
+from graphir.numpy_api.arrays.memory import (
+    Array,
+    ArrayValue,
+    Cell,
+    OrderError,
+    TracedValue,
+    TraceMemory,
+    as_graph_error,
+    plainly,
+)
 from graphir.numpy_api.arrays.orders import converter_of
-from graphir.numpy_api.arrays.selection import SelectionValue
 from graphir.numpy_api.functions import BODY_FUNCTIONS, FUNCTIONS
-from graphir.numpy_api.reductions.masked import reduction_in_order
+from graphir.numpy_api.reductions import reduction_in_order
 from graphir.numpy_api.signatures import bound
 from graphir.numpy_api.traced_numbers import TracedNumber, concrete
 from graphir.numpy_api.ufuncs import DirectAdder
@@ -97,7 +97,7 @@ def _function_of_ops(function: Function, args: tuple[Any, ...], kwargs: dict[str
         error = numpys_error(function, args, kwargs)
         if error is not None:
             raise as_graph_error(error)
-    if function in writers.WRITING and writers.write(memory, function, args, kwargs):
+    if function in WRITING and write_by_function(memory, function, args, kwargs):
         return None
     if function is np.full_like and not is_known(args, kwargs):
         args, kwargs = bound(function, _full_like, args, kwargs)
@@ -290,7 +290,7 @@ def _by_its_body(
 
     The functions inside the body receive symbolic arrays.
     """
-    result = products.of_function(memory, function.__name__, args, kwargs)
+    result = orders.product_of_function(memory, function.__name__, args, kwargs)
     if result is not None:
         return result
     in_order = all(array.in_order and array.is_aligned for array in arrays_of(args, kwargs))

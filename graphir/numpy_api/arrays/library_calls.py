@@ -29,6 +29,8 @@ from graphir.errors import GraphError, MissingOpError, shortened
 from graphir.ir.symbol import Symbol
 from graphir.location import is_internal
 from graphir.numpy_api.arrays.boundary import PLAIN, depends_on_values, is_static
+from graphir.numpy_api.arrays.call_operands import memory_among
+from graphir.numpy_api.arrays.element_access import WRITING
 from graphir.numpy_api.arrays.memory import (
     PYTHON_NUMBERS,
     Array,
@@ -39,8 +41,6 @@ from graphir.numpy_api.arrays.memory import (
     like_numpy,
     tracing_with,
 )
-from graphir.numpy_api.arrays.operands import memory_among
-from graphir.numpy_api.arrays.writers import WRITING
 from graphir.numpy_api.dispatch import OF_UNKNOWN_SIZE
 from graphir.numpy_api.traced_numbers import TracedNumber, concrete
 from graphir.ops import control

@@ -31,16 +31,7 @@ from graphir.ir.symbol import Symbol
 from graphir.location import user_location
 from graphir.numpy_api.arrays.boundary import at_boundary, bounded, has_settings
 from graphir.numpy_api.arrays.builtin_stand_ins import BUILTIN_STAND_INS, hide_from_program
-from graphir.numpy_api.arrays.memory import (
-    ArrayValue,
-    LayoutUse,
-    ScalarValue,
-    TracedValue,
-    TraceMemory,
-    active_memory,
-    plainly,
-)
-from graphir.numpy_api.arrays.operands import (
+from graphir.numpy_api.arrays.call_operands import (
     array_from,
     assigned,
     broadcast,
@@ -50,11 +41,20 @@ from graphir.numpy_api.arrays.operands import (
     memory_among,
     plains,
 )
+from graphir.numpy_api.arrays.memory import (
+    ArrayValue,
+    LayoutUse,
+    ScalarValue,
+    TracedValue,
+    TraceMemory,
+    active_memory,
+    plainly,
+)
 from graphir.numpy_api.interception import Interceptor
-from graphir.numpy_api.reductions.masked import UNSET
+from graphir.numpy_api.reductions import UNSET
 from graphir.numpy_api.signatures import bound
 from graphir.numpy_api.traced_numbers import TracedNumber, concrete
-from graphir.numpy_api.views.layouts import steps_between
+from graphir.numpy_api.view_layouts import steps_between
 from graphir.ops.dims import Dim, ShapeLike
 from graphir.semantics.library_calls import Function
 

@@ -21,7 +21,21 @@ from graphir.ir.operators.powers import power_of_arrays
 from graphir.ir.symbol import Symbol
 from graphir.location import user_location
 from graphir.numpy_api import dispatch
-from graphir.numpy_api.arrays import library_calls, orders, products, writers
+from graphir.numpy_api.arrays import element_access, library_calls, orders
+from graphir.numpy_api.arrays.call_operands import (
+    SelectionValue,
+    adopted,
+    array_from,
+    cast_to_out,
+    is_known,
+    is_same,
+    layouts,
+    memory_among,
+    operand,
+    plains,
+    storable,
+    symbols,
+)
 from graphir.numpy_api.arrays.call_results import (
     call_numpy,
     elementwise,
@@ -39,19 +53,6 @@ from graphir.numpy_api.arrays.memory import (
     TraceMemory,
     plainly,
 )
-from graphir.numpy_api.arrays.operands import (
-    adopted,
-    array_from,
-    cast_to_out,
-    is_known,
-    layouts,
-    memory_among,
-    operand,
-    plains,
-    storable,
-    symbols,
-)
-from graphir.numpy_api.arrays.selection import SelectionValue, is_same
 from graphir.numpy_api.arrays.temporaries import (
     elided_operand,
     operands_of_layout,
@@ -192,7 +193,7 @@ LEAST_PRIORITY: float = np.float64(0).__array_priority__
 def _matmul(memory: TraceMemory, operands: Sequence[Any], values: Sequence[Any]) -> Any:
     """Return the operator @ of operands, whose symbols are `values`."""
     try:
-        result = products.product(memory, "matmul", operands, values)
+        result = orders.matrix_product(memory, "matmul", operands, values)
     except OrderError:
         outcome = library_calls.of_call(np.matmul, "__call__", operands, {})
         if outcome is None:
@@ -279,7 +280,7 @@ def in_place(function: Callable[..., Any], ufunc: np.ufunc, x: Any, other: Any) 
     if value is NotImplemented:
         raise ArrayTypeError("y is no array or number", got=type(other).__name__)
     if function is MATMUL:
-        products.check_output(x)
+        orders.check_product_output(x)
     result = orders.of_loop(memory, ufunc, (x, other), (x,))
     if result is None and function is MATMUL:
         result = _matmul(memory, (x, other), (x.read(), value))
@@ -350,8 +351,8 @@ def _ufunc_of_ops(
     outs = kwargs.get("out", ())
     memory = memory_among([*inputs, *outs])
     if method == "at":
-        places, settings = bound(ufunc.at, writers.add_at, inputs, kwargs, leading=2)
-        return writers.add_at(memory, ufunc, *places, **settings)
+        places, settings = bound(ufunc.at, element_access.add_at, inputs, kwargs, leading=2)
+        return element_access.add_at(memory, ufunc, *places, **settings)
     if any(isinstance(value, SelectionValue) for value in inputs):
         return _ufunc_of_selection(memory, ufunc, method, inputs, kwargs)
     inputs = tuple(
@@ -458,8 +459,8 @@ def _of_operator(
     """
     if ufunc is np.matmul:
         for into in out or ():
-            products.check_output(into)
-        return products.product(memory, "matmul", inputs, values)
+            orders.check_product_output(into)
+        return orders.matrix_product(memory, "matmul", inputs, values)
     if ufunc not in OPERATORS or not are_scalars(inputs) or not user_location().is_operator:
         return None
     return _differing(memory, OPERATORS[ufunc], inputs, values)

@@ -23,7 +23,7 @@ from graphir.runtime.array_api.array import LinAlgError as LinAlgError
 from graphir.runtime.array_api.dtypes import astype, require, result_type
 from graphir.runtime.array_api.expansions import expanded
 from graphir.runtime.array_api.functions.manipulation import broadcast_arrays, matrix_transpose
-from graphir.runtime.array_api.functions.reductions import sum as sum_of
+from graphir.runtime.array_api.functions.statistics import sum as sum_of
 from graphir.runtime.array_api.views import viewed
 
 __all__ = [
