@@ -286,14 +286,20 @@ def _angle(z: Symbol) -> Symbol:
 
 
 def _filled(value: Number) -> Function:
-    def like(a: Symbol, dtype: DTypeLike | None = None, *, shape: Any = None) -> Symbol:
+    def like(
+        a: Symbol, dtype: DTypeLike | None = None, *, shape: ShapeLike | None = None
+    ) -> Symbol:
         return _full_like(a, value, dtype, shape=shape)
 
     return like
 
 
 def _full_like(
-    a: Symbol, fill_value: Symbol | Number, dtype: Any = None, *, shape: ShapeLike | None = None
+    a: Symbol,
+    fill_value: Symbol | Number,
+    dtype: DTypeLike | None = None,
+    *,
+    shape: ShapeLike | None = None,
 ) -> Symbol:
     shape = a.shape if shape is None else shape
     if isinstance(fill_value, Symbol):

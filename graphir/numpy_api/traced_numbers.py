@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 
 import numpy as np
@@ -536,7 +536,11 @@ class TracedNumber(DeferredNumber):
         return numpy_handlers.ufunc(self.trace.open_graph(), ufunc, method, inputs, kwargs)
 
     def __array_function__(
-        self, function: Function, _: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
+        self,
+        function: Function,
+        _: Collection[type],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
     ) -> Any:
         """Call NumPy on the plain values of numbers alone; beside symbols, add ops."""
         if function in (np.ndim, np.shape, np.size):

@@ -36,15 +36,15 @@ def _with_name(name: str, method: Callable[..., Any]) -> Any:
 
 
 def _unary(name: str, op: Op) -> Unary:
-    def operate(self: Any, /) -> Array:
-        return self._with(op, self)
+    def operate(self: Array, /) -> Array:
+        return _operate(op, self)
 
     return _with_name(name, operate)
 
 
 def _comparison(name: str, op: Op) -> Binary:
-    def operate(self: Any, other: Array | complex, /) -> Array:
-        return self._with(op, self, other)
+    def operate(self: Array, other: Array | complex, /) -> Array:
+        return _operate(op, self, other)
 
     return _with_name(name, operate)
 
@@ -52,11 +52,11 @@ def _comparison(name: str, op: Op) -> Binary:
 def _binary(name: str, op: Op) -> tuple[Binary, Binary, Binary]:
     """Return the methods of `x + y`, of its reflected form and of `x += y`."""
 
-    def reflected(self: Any, other: Array | complex, /) -> Array:
-        return self._with(op, other, self)
+    def reflected(self: Array, other: Array | complex, /) -> Array:
+        return _operate(op, other, self)
 
-    def write(self: Any, other: Array | complex, /) -> Array:
-        return self._assign_in_place(getattr(self, f"__{name}__")(other))
+    def write(self: Array, other: Array | complex, /) -> Array:
+        return _assign_in_place(self, getattr(self, f"__{name}__")(other))
 
     return _comparison(name, op), _with_name(f"r{name}", reflected), _with_name(f"i{name}", write)
 
@@ -67,18 +67,6 @@ class ArrayOperators:
     __slots__ = ()
     __hash__ = None  # pyright: ignore[reportAssignmentType] -- `==` is elementwise, and `+=` changes
     __array_ufunc__ = None  # NumPy's operators leave it to these
-
-    def _with(self, op: Op, *operands: Any) -> Array:
-        """Record an op; return NotImplemented for operands other than arrays and scalars."""
-        raise NotImplementedError
-
-    def _power(self, exponent: Array | complex) -> Array:
-        """Return the array to a power."""
-        raise NotImplementedError
-
-    def _assign_in_place(self, result: Array) -> Array:
-        """Replace the array's value by a result of the same dtype and shape."""
-        raise NotImplementedError
 
     __add__, __radd__, __iadd__ = _binary("add", ops.add)
     __sub__, __rsub__, __isub__ = _binary("sub", ops.subtract)
@@ -103,13 +91,13 @@ class ArrayOperators:
     __invert__ = _unary("invert", ops.bitwise_invert)
 
     def __eq__(self, other: object, /) -> Array:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return self._with(ops.equal, self, other)
+        return _operate(ops.equal, self, other)
 
     def __ne__(self, other: object, /) -> Array:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return self._with(ops.not_equal, self, other)
+        return _operate(ops.not_equal, self, other)
 
     def __pow__(self, other: Array | complex, /) -> Array:
-        return self._power(other)
+        return _power(self, other)
 
 
 # -- the array
@@ -338,33 +326,10 @@ class Array(ArrayOperators):
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (value_of(self.symbol),)
 
-    # -- operators
-
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
             raise AttributeError(no_method(name), name=name, obj=self)
-
-    def _with(self, op: Op, *operands: Any) -> Any:
-        for operand in operands:
-            if not isinstance(operand, _OPERAND_TYPES) and op not in _BY_IDENTITY:
-                return NotImplemented
-        return record(op, *operands)
-
-    def _power(self, exponent: Array | complex) -> Any:
-        short = shortcut(TAPE.rules, self.type, exponent)
-        if short is None or short.dtype is not self.type.dtype:
-            return self._with(ops.pow, self, exponent)
-        return self._with(short.op, self)
-
-    def _assign_in_place(self, result: Array) -> Any:
-        if result is NotImplemented:
-            return result
-        old, new = self.type, result.type
-        if new is not old:
-            check_writable(TAPE.rules, result.symbol.op, old, new)
-        self.symbol = result.symbol
-        return self
 
 
 _OPERAND_TYPES = (Array, *SCALARS, np.ndarray, np.generic)
@@ -377,6 +342,32 @@ _PAIR = (1, 0)
 
 _BY_IDENTITY = (ops.equal, ops.not_equal)
 """The ops for which Python would compare identities after NotImplemented, so they raise."""
+
+
+def _operate(op: Op, *operands: Any) -> Any:
+    """Record an op; return NotImplemented for operands other than arrays and scalars."""
+    for operand in operands:
+        if not isinstance(operand, _OPERAND_TYPES) and op not in _BY_IDENTITY:
+            return NotImplemented
+    return record(op, *operands)
+
+
+def _power(x: Any, exponent: Array | complex) -> Any:
+    short = shortcut(TAPE.rules, x.type, exponent)
+    if short is None or short.dtype is not x.type.dtype:
+        return _operate(ops.pow, x, exponent)
+    return _operate(short.op, x)
+
+
+def _assign_in_place(x: Array, result: Array) -> Any:
+    """Replace the value of an array by a result of the same dtype and shape."""
+    if result is NotImplemented:
+        return result
+    old, new = x.type, result.type
+    if new is not old:
+        check_writable(TAPE.rules, result.symbol.op, old, new)
+    x.symbol = result.symbol
+    return x
 
 
 def record(op: Op, *operands: Array | complex, **attrs: Any) -> Array:

@@ -190,12 +190,14 @@ class Info:
         """Return the devices: the CPU alone."""
         return (CPU,)
 
-    def dtypes(self, *, device: str | None = None, kind: Any = None) -> dict[str, DType]:
+    def dtypes(
+        self, *, device: str | None = None, kind: str | tuple[str, ...] | None = None
+    ) -> dict[str, DType]:
         """Return the dtypes of a kind, or of a tuple of kinds, by name; None means all dtypes."""
         device_of(device)
         if kind is None:
             return {str(dtype): dtype for dtype in ALL}
-        kinds = cast("tuple[str, ...]", kind) if isinstance(kind, tuple) else (kind,)
+        kinds = kind if isinstance(kind, tuple) else (kind,)
         return {str(dtype): dtype for name in kinds for dtype in kind_of(name)}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
 from typing import Any, Literal, NoReturn, SupportsIndex, cast
 
@@ -57,6 +57,7 @@ from graphir.numpy_api.signatures import bind_methods
 from graphir.numpy_api.traced_numbers import TracedNumber
 from graphir.numpy_api.view_steps import BitView, Pick
 from graphir.ops.dims import ShapeLike
+from graphir.semantics.library_calls import Keywords
 
 _CLASS = type
 
@@ -91,7 +92,7 @@ def _moving(name: str) -> Callable[..., Any]:
     return method
 
 
-def _unplaced(x: SymbolicArray, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def _unplaced(x: SymbolicArray, name: str, args: Sequence[Any], kwargs: Keywords) -> Any:
     """Call a method on an array of unknown layout, and forbid later writes to the array.
 
     A view of unknown layout may share the memory, so a write could not update the view.

@@ -11,7 +11,7 @@ values of the argument.
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -50,7 +50,7 @@ from graphir.numpy_api.arrays.memory import (
 from graphir.numpy_api.signatures import bound
 from graphir.numpy_api.traced_numbers import TracedNumber
 from graphir.numpy_api.view_steps import Pick, ViewBuilder, ViewStep
-from graphir.semantics.library_calls import Function
+from graphir.semantics.library_calls import Function, Keywords
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -407,7 +407,7 @@ _COMPILED = frozenset((np.put, np.place, np.putmask))
 
 
 def write_by_function(
-    memory: TraceMemory, function: Function, args: Sequence[Any], kwargs: Mapping[str, Any]
+    memory: TraceMemory, function: Function, args: Sequence[Any], kwargs: Keywords
 ) -> bool:
     """Execute a call of a function of WRITING.
 
@@ -427,9 +427,7 @@ def write_by_function(
     return False
 
 
-def _write_known(
-    x: ArrayValue, function: Function, args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> None:
+def _write_known(x: ArrayValue, function: Function, args: Sequence[Any], kwargs: Keywords) -> None:
     """Execute a call of NumPy that writes known values to an array of known values."""
     plainly(function, *plains(args), **plains(kwargs))
     x.cell.changed()

@@ -9,7 +9,7 @@ body.
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -60,7 +60,7 @@ from graphir.numpy_api.reductions import reduction_in_order
 from graphir.numpy_api.signatures import bound
 from graphir.numpy_api.traced_numbers import TracedNumber, concrete
 from graphir.numpy_api.ufuncs import DirectAdder
-from graphir.semantics.library_calls import Function
+from graphir.semantics.library_calls import Function, Keywords
 from graphir.semantics.sums import SumOrder
 
 _VIEWS = (
@@ -114,7 +114,9 @@ def _function_of_ops(function: Function, args: tuple[Any, ...], kwargs: dict[str
     return _compute(memory, function, args, dict(kwargs))
 
 
-def _compute(memory: TraceMemory, function: Function, args: Any, kwargs: dict[str, Any]) -> Any:
+def _compute(
+    memory: TraceMemory, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     """Return the result of a NumPy function that computes, in `out` if that is given."""
     name = function.__name__
     out, where = kwargs.pop("out", None), kwargs.get("where", True)
@@ -141,7 +143,11 @@ def _compute(memory: TraceMemory, function: Function, args: Any, kwargs: dict[st
 
 
 def _of_selection(
-    memory: TraceMemory, function: Function, selection: SelectionValue, args: Any, kwargs: Any
+    memory: TraceMemory,
+    function: Function,
+    selection: SelectionValue,
+    args: Sequence[Any],
+    kwargs: Keywords,
 ) -> Any:
     """Return a reduction of x[mask] over all elements or the first axis: that with where=mask."""
     takes = {"axis", "dtype", "initial", "ddof", "keepdims"}
@@ -197,7 +203,12 @@ def call_like(x: Any, function: Function, args: tuple[Any, ...], kwargs: dict[st
 
 
 def _full_like(
-    a: ArrayLike, fill_value: Any, dtype: Any = None, order: str = "K", *, shape: Any = None
+    a: ArrayLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    order: str = "K",
+    *,
+    shape: Any = None,
 ) -> Any:
     """Return a new array, filled by assignment."""
     result = call_function(np.empty_like, (a, dtype, order), {"shape": shape})
@@ -224,9 +235,7 @@ _MASKED = frozenset(("sum", "prod", "max", "min", "amax", "amin", "any", "all"))
 """The reductions whose `where=` counts by its truth alone."""
 
 
-def _viewed(
-    memory: TraceMemory, function: Function, args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> Any:
+def _viewed(memory: TraceMemory, function: Function, args: Sequence[Any], kwargs: Keywords) -> Any:
     """Return the result of a function of layouts: views of arguments, or copies by ops."""
     real = plainly(function, *layouts(args), **layouts(kwargs))
     name = function.__name__
@@ -284,7 +293,7 @@ def _owner(sources: Sequence[ArrayValue], part: Array) -> ArrayValue | None:
 
 
 def _by_its_body(
-    memory: TraceMemory, function: Function, args: Sequence[Any], kwargs: Mapping[str, Any]
+    memory: TraceMemory, function: Function, args: Sequence[Any], kwargs: Keywords
 ) -> Any:
     """Call a function by its table entry, or run the Python body that NumPy gives the function.
 
@@ -311,7 +320,7 @@ _CONTRACTING = frozenset(("tensordot", "cov", "corrcoef", "norm"))
 
 
 def _of_body(
-    memory: TraceMemory, function: Function, args: Sequence[Any], kwargs: Mapping[str, Any]
+    memory: TraceMemory, function: Function, args: Sequence[Any], kwargs: Keywords
 ) -> tuple[Any] | None:
     """Return the result of a function's Python body in a tuple; None where it cannot run.
 

@@ -210,7 +210,10 @@ class TraceMemory(ViewBuilder):
     # -- values
 
     def value_of(
-        self, symbol: Symbol, scalar: bool | None = False, allocate: Any = None
+        self,
+        symbol: Symbol,
+        scalar: bool | None = False,
+        allocate: Callable[[], Array | None] | None = None,
     ) -> ArrayValue | ScalarValue:
         """Return the value of a symbol: an array with its own memory, or a scalar.
 
@@ -408,11 +411,7 @@ class ArrayValue(TracedValue):
     """Whether the caller holds this very array."""
 
     def __init__(
-        self,
-        cell: Cell,
-        view: Array | None = None,
-        origin: Array | None = None,
-        prefix: Steps = (),
+        self, cell: Cell, view: Array | None = None, origin: Array | None = None, prefix: Steps = ()
     ) -> None:
         self.graph = cell.memory.graph
         self.cell, self._view = cell, view

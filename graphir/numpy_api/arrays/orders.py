@@ -7,7 +7,7 @@ refused: einsum of floats, and functions of vectors that run backwards.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -41,7 +41,7 @@ from graphir.numpy_api.products import summed_labels
 from graphir.numpy_api.traced_numbers import TracedNumber, concrete
 from graphir.numpy_api.ufuncs import DirectAdder
 from graphir.ops import control
-from graphir.semantics.library_calls import Function, has_odd_step
+from graphir.semantics.library_calls import Function, Keywords, has_odd_step
 from graphir.semantics.matrix_products import layout_of, may_be_gram, uses_blas
 from graphir.semantics.numpy_loops import (
     LIKE_POWERS,
@@ -104,7 +104,7 @@ _SETTINGS = frozenset(
 """The parameters of the functions that add in the order of memory."""
 
 
-def of_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def of_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Keywords) -> Any:
     """Return the result of a reduction in the order of memory, or None for other calls.
 
     The function raises OrderError where no op computes in NumPy's order.
@@ -132,7 +132,7 @@ def of_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Mappin
     return None
 
 
-def of_function(function: Callable[..., Any], args: Sequence[Any], kwargs: Any) -> Any:
+def of_function(function: Function, args: Sequence[Any], kwargs: Keywords) -> Any:
     """Return the result of a function that adds in the order of memory, or None for other calls.
 
     The refusals come first: a sum in the order of memory leaves the function before later checks.
@@ -164,7 +164,7 @@ def _check_own_code(name: str, operands: Sequence[Any]) -> None:
         raise OrderError(f"np.{name} adds or orders zeros by its own code")
 
 
-def _in_memory_order(function: Callable[..., Any], args: Sequence[Any], kwargs: Any) -> Any:
+def _in_memory_order(function: Function, args: Sequence[Any], kwargs: Keywords) -> Any:
     """Return a sum over the axes of an array in the order of its memory, as NumPy adds.
 
     The result is None where the op adds so. The order of checks:
@@ -206,7 +206,7 @@ def _in_memory_order(function: Callable[..., Any], args: Sequence[Any], kwargs: 
 
 
 def _transposed(
-    function: Callable[..., Any], array: Any, order: Sequence[int], axis: Any, kwargs: Any
+    function: Function, array: Any, order: Sequence[int], axis: Any, kwargs: Keywords
 ) -> Any:
     """Return a sum of an array by that of its transpose, whose axes `order` puts in order."""
     rank, keeps = len(order), bool(kwargs.get("keepdims"))
@@ -222,7 +222,7 @@ def _transposed(
     return result if keeps else result.squeeze(axes)[()]
 
 
-def _strided(function: Function, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def _strided(function: Function, args: Sequence[Any], kwargs: Keywords) -> Any:
     """Return a sum of floats over a view whose strides decide how NumPy adds; None for others."""
     array, axis = args[0], args[1] if len(args) > 1 else kwargs.get("axis")
     view, where = array.layout, kwargs.get("where", True)
@@ -522,7 +522,7 @@ def _view(value: ArrayOrNumber) -> Array | None:
 
 
 def product_of_function(
-    memory: TraceMemory, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+    memory: TraceMemory, name: str, args: Sequence[Any], kwargs: Keywords
 ) -> Symbol | None:
     """Return the result of a NumPy function that is one product; None for any other call."""
     if kwargs or len(args) != 2 or name not in ("dot", "inner", "vdot", "matmul"):

@@ -26,6 +26,7 @@ from graphir.hints import ArrayOrNumber
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.arrays.boundary import caller_of_boundary
 from graphir.numpy_api.arrays.memory import ArrayValue
+from graphir.semantics.library_calls import Keywords
 
 Array = NDArray[Any]
 
@@ -99,7 +100,9 @@ def _counts_in_operator(_: None, *operands: Any) -> list[int]:
     return reference_counts(operands)
 
 
-def _counts_in_ufunc(ufunc: np.ufunc, method: str, inputs: Any, kwargs: Any) -> list[int]:
+def _counts_in_ufunc(
+    ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Keywords
+) -> list[int]:
     return reference_counts(inputs)
 
 

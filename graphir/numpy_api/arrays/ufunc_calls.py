@@ -7,7 +7,7 @@ them, by the tables of numpy_api.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -62,6 +62,7 @@ from graphir.numpy_api.signatures import bound
 from graphir.numpy_api.traced_numbers import TracedNumber
 from graphir.numpy_api.ufuncs import BINARY, MATMUL, MUL, POW, UFUNCS
 from graphir.ops.dims import Dim
+from graphir.semantics.library_calls import Function, Keywords
 
 # -- products and powers of scalars, which have other bits than those of arrays
 #
@@ -80,9 +81,7 @@ def are_scalars(operands: Sequence[Any]) -> bool:
     return all(kind is TracedNumber or issubclass(kind, _SCALARS) for kind in kinds)
 
 
-def of_scalars(
-    memory: TraceMemory, function: Callable[..., Any], values: Sequence[Any]
-) -> Symbol | None:
+def of_scalars(memory: TraceMemory, function: Function, values: Sequence[Any]) -> Symbol | None:
     """Return the product or power of scalars, or None where the operator on symbols serves."""
     graph = memory.graph
     if function is POW:
@@ -103,7 +102,7 @@ def of_arrays(result: Any) -> Any:
 # -- operators
 
 
-def operate(function: Callable[..., Any], *operands: Any) -> Any:
+def operate(function: Function, *operands: Any) -> Any:
     """Return the result of an operator; NotImplemented lets the other operand's class decide.
 
     The order of checks:
@@ -147,7 +146,7 @@ def operate(function: Callable[..., Any], *operands: Any) -> Any:
 
 
 def _of_operands(
-    memory: TraceMemory, function: Callable[..., Any], operands: Sequence[Any], values: Any
+    memory: TraceMemory, function: Function, operands: Sequence[Any], values: Sequence[Any]
 ) -> Any:
     """Return the symbols of an operator's result, for operands whose symbols are `values`."""
     result = orders.of_loop(memory, UFUNCS[function], operands)
@@ -161,7 +160,7 @@ def _of_operands(
 
 
 def _beside_object(
-    memory: TraceMemory, function: Callable[..., Any], operands: Sequence[Any], other: Any
+    memory: TraceMemory, function: Function, operands: Sequence[Any], other: Any
 ) -> Any:
     """Return the result of an operator beside an object that is neither an array nor a number.
 
@@ -208,7 +207,7 @@ def _repeats(operands: Sequence[Any]) -> bool:
     return lists and any(isinstance(value, ScalarValue) for value in operands)
 
 
-def _operate_in_order(function: Callable[..., Any], operands: Sequence[Any]) -> Any:
+def _operate_in_order(function: Function, operands: Sequence[Any]) -> Any:
     """Fast path: an operator on row-major symbolic arrays, scalars and numbers.
 
     The result is None for any other operand.
@@ -238,7 +237,7 @@ def _operate_in_order(function: Callable[..., Any], operands: Sequence[Any]) -> 
 
 
 def _differing(
-    memory: TraceMemory, function: Callable[..., Any], operands: Sequence[Any], values: Any
+    memory: TraceMemory, function: Function, operands: Sequence[Any], values: Sequence[Any]
 ) -> Any:
     """Return a product or power, by NumPy's code for scalars if all operands are scalars."""
     if are_scalars(operands):
@@ -248,7 +247,7 @@ def _differing(
 
 
 def _plain_operator(
-    memory: TraceMemory, function: Callable[..., Any], operands: Any, counts: Sequence[int]
+    memory: TraceMemory, function: Function, operands: Sequence[Any], counts: Sequence[int]
 ) -> Any:
     """Return NumPy's own result of an operator on known values."""
     real = plainly(function, *plains(tuple(operands)))
@@ -262,7 +261,7 @@ def _plain_operator(
     return adopted(memory, real, ())
 
 
-def in_place(function: Callable[..., Any], ufunc: np.ufunc, x: Any, other: Any) -> Any:
+def in_place(function: Function, ufunc: np.ufunc, x: Any, other: Any) -> Any:
     """Execute `x += y`: write the result to the memory of x, cast as NumPy allows."""
     memory: TraceMemory = x.memory
     if isinstance(x, SelectionValue):
@@ -292,7 +291,7 @@ def in_place(function: Callable[..., Any], ufunc: np.ufunc, x: Any, other: Any) 
     return x
 
 
-def _selected(memory: TraceMemory, function: Callable[..., Any], operands: Sequence[Any]) -> Any:
+def _selected(memory: TraceMemory, function: Function, operands: Sequence[Any]) -> Any:
     """Return an elementwise function of selections that share a mask."""
     selection = next(value for value in operands if isinstance(value, SelectionValue))
     values: list[Any] = []
@@ -321,7 +320,7 @@ def _selected(memory: TraceMemory, function: Callable[..., Any], operands: Seque
 # -- universal functions
 
 
-def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Any) -> Any:
+def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Keywords) -> Any:
     """Return the result of a ufunc or of a method of a ufunc."""
     counts = reference_counts(inputs)
     try:
@@ -334,7 +333,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
 
 
 def _ufunc_of_ops(
-    ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Any, counts: Sequence[int]
+    ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Keywords, counts: Sequence[int]
 ) -> Any:
     """Return the result of a ufunc, or of a method of a ufunc, by ops.
 
@@ -427,7 +426,7 @@ def _ufunc_symbols(
 
 
 def _ufunc_of_selection(
-    memory: TraceMemory, ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Any
+    memory: TraceMemory, ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Keywords
 ) -> Any:
     """Return an elementwise function of x[mask]."""
     if method != "__call__" or kwargs or ufunc.signature:
@@ -451,7 +450,11 @@ _OURS = TracedValue, TracedNumber, np.ndarray, np.generic
 
 
 def _of_operator(
-    memory: TraceMemory, ufunc: np.ufunc, inputs: Sequence[Any], values: Sequence[Any], out: Any
+    memory: TraceMemory,
+    ufunc: np.ufunc,
+    inputs: Sequence[Any],
+    values: Sequence[Any],
+    out: Sequence[Any] | None,
 ) -> Any:
     """Return a product that BLAS computes, or the result of an operator of scalars, else None.
 

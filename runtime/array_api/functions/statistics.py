@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -55,17 +56,28 @@ def _dtype_or_none(dtype: DTypeLike | None) -> Any:
     return None if dtype is None else dtype_of(dtype)
 
 
-def var(x: Array, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Array:
+def var(
+    x: Array, /, *, axis: Ints | None = None, correction: float = 0.0, keepdims: bool = False
+) -> Array:
     """Return the variance over axes, with divisor n - correction."""
     return _spread(ops.var, np.var, x, axis, correction, keepdims)
 
 
-def std(x: Array, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Array:
+def std(
+    x: Array, /, *, axis: Ints | None = None, correction: float = 0.0, keepdims: bool = False
+) -> Array:
     """Return the standard deviation over axes, with divisor n - correction."""
     return _spread(ops.std, np.std, x, axis, correction, keepdims)
 
 
-def _spread(op: Op, fractional: Any, x: Array, axis: Any, correction: float, keep: bool) -> Array:
+def _spread(
+    op: Op,
+    fractional: Callable[..., Any],
+    x: Array,
+    axis: Ints | None,
+    correction: float,
+    keep: bool,
+) -> Array:
     whole = int(correction)
     result = record(op, array_of(x), axis=axis, correction=whole, keepdims=keep)
     if whole == correction:
