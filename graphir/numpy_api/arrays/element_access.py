@@ -316,21 +316,20 @@ def put(x: ArrayValue, key: Any, value: Any) -> None:
 
 def assign(target: ArrayValue, value: Any) -> None:
     """Replace all elements of a view by a value."""
-    if isinstance(value, ArrayValue) and _is_itself(target, value):
-        return
+    if isinstance(value, ArrayValue) and value.cell is target.cell:
+        if _is_itself(target, value):
+            return
+        _check_overlap(target, value)
     memory = target.memory
-    _check_overlap(target, value)
     symbol = assigned(memory, value, target.element)
     target.write(broadcast(memory, symbol, target.dims))
 
 
-def _check_overlap(target: ArrayValue, value: Any) -> None:
-    """Raise GraphError where NumPy may read elements that it has already written.
+def _check_overlap(target: ArrayValue, value: ArrayValue) -> None:
+    """Raise GraphError where NumPy may read elements that it has already written to one memory.
 
     NumPy copies overlapping operands, except a vector in the direction of its target.
     """
-    if not isinstance(value, ArrayValue) or value.cell is not target.cell:
-        return
     a, b = target.layout, value.layout
     if a is None or b is None or a.ndim != 1 or not b.ndim or b.size < 2:
         return
@@ -344,8 +343,8 @@ def _check_overlap(target: ArrayValue, value: Any) -> None:
 
 
 def _is_itself(target: ArrayValue, value: ArrayValue) -> bool:
-    """Whether a value is the same view as its target, as when `x[i] += 1` writes x[i] back."""
-    if value.cell is not target.cell or value.prefix != target.prefix:
+    """Whether two views of a memory are the same, as when `x[i] += 1` writes x[i] back."""
+    if value.prefix != target.prefix:
         return False
     a, b = target.layout, value.layout
     if a is None or b is None or (a.shape, a.strides, a.dtype) != (b.shape, b.strides, b.dtype):

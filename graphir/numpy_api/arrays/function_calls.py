@@ -253,16 +253,19 @@ def _viewed(memory: TraceMemory, function: Function, args: Sequence[Any], kwargs
     outputs: list[Any] = []
     copies: Any = None
     for at, part in enumerate(parts):
-        source = _owner(sources, part) if type(part) is np.ndarray else None
+        is_array = type(part) is np.ndarray
+        source = _owner(sources, part) if is_array else None
         if source is not None:
             outputs.append(source.of_view(part))
             continue
         if copies is None:
             result = dispatch.call_function(memory.graph, function, symbols(args), symbols(kwargs))
             copies = [*result] if isinstance(result, (tuple, list)) else [result]  # pyright: ignore
-        is_array = type(part) is np.ndarray
-        cell = Cell(memory, part, copies[at])
-        outputs.append(memory.array(cell) if is_array else memory.value_of(copies[at], True))
+        outputs.append(
+            memory.array(Cell(memory, part, copies[at]))
+            if is_array
+            else memory.value_of(copies[at], True)
+        )
     if not several:
         return outputs[0]
     return tuple(outputs) if isinstance(real, tuple) else outputs

@@ -293,28 +293,29 @@ def in_place(function: Function, ufunc: np.ufunc, x: Any, other: Any) -> Any:
 
 def _selected(memory: TraceMemory, function: Function, operands: Sequence[Any]) -> Any:
     """Return an elementwise function of selections that share a mask."""
-    selection = next(value for value in operands if isinstance(value, SelectionValue))
-    values: list[Any] = []
-    for value in operands:
-        if isinstance(value, SelectionValue):
-            if (
-                not is_same(value.mask, selection.mask)
-                or value.symbol.shape != selection.symbol.shape
-            ):
-                value.refuse("x[mask] with y[other]")
-            value = value.symbol
-        elif isinstance(value, TracedValue):
-            if value.read().rank:
-                selection.refuse("x[mask] with an array")
-            value = value.read()
-        elif np.ndim(value) if not isinstance(value, TracedNumber) else 0:
-            selection.refuse("x[mask] with an array")
-        values.append(value)
-    result = function(*values)
-    if not isinstance(result, Symbol) or result.shape != selection.symbol.shape:
-        selection.refuse("a function of x[mask]")
-    in_order = all(x.in_order for x in operands if isinstance(x, SelectionValue))
-    return memory.selection(memory, result, selection.mask, in_order)
+    selections = [value for value in operands if isinstance(value, SelectionValue)]
+    first = selections[0]
+    result = function(*[_selected_operand(first, value) for value in operands])
+    if not isinstance(result, Symbol) or result.shape != first.symbol.shape:
+        first.refuse("a function of x[mask]")
+    in_order = all(selection.in_order for selection in selections)
+    return memory.selection(memory, result, first.mask, in_order)
+
+
+def _selected_operand(selection: SelectionValue, value: Any) -> Any:
+    """Return the symbol or number that stands for an operand beside a selection.
+
+    The function raises GraphError for an array, and for a selection by another mask.
+    """
+    if isinstance(value, SelectionValue):
+        if not is_same(value.mask, selection.mask) or value.symbol.shape != selection.symbol.shape:
+            value.refuse("x[mask] with y[other]")
+        return value.symbol
+    if isinstance(value, TracedValue):
+        value = value.read()
+    if type(value) is not TracedNumber and np.ndim(value):
+        selection.refuse("x[mask] with an array")
+    return value
 
 
 # -- universal functions
