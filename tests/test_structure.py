@@ -66,7 +66,6 @@ FACADES = {
         "graphir.runtime.array_api graphir.runtime.array_api.indexing "
         "graphir.runtime.array_api.views"
     ),
-    "graphir.runtime.array_api.wording": "graphir.runtime.array_api",  # the names to suggest
 }
 """Modules that hand over to modules after them, a line a method, and what they reach there."""
 

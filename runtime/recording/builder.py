@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from graphir.ir.literals import literal_array
 from graphir.ir.operands import resolve_literal
-from graphir.numpy_api.arrays.operands import converted_real
+from graphir.numpy_api.arrays.call_operands import converted_real
 from graphir.numpy_api.dispatch import applied
-from graphir.numpy_api.views.steps import ViewBuilder
+from graphir.numpy_api.view_steps import ViewBuilder
 from graphir.ops.attribute_record import TO_DTYPE, array_content
 from graphir.promotion.scalars import WEAK
 from graphir.public import DType, Graph, GraphirError, Location, Op, Origin, Symbol, TensorType, ops

@@ -14,7 +14,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from graphir.numpy_api.arrays.operands import leaves
 from graphir.passes.analysis.value_flows import WRITERS
 from graphir.public import Symbol
 from graphir.runtime.recording.leaving import AS_NUMBER
@@ -30,6 +29,7 @@ from graphir.runtime.recording.values import (
     trace_of,
     view_of,
 )
+from graphir.semantics.library_calls import leaves
 
 Handler = Callable[..., Any]
 

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir.import_names import is_own_module
-from graphir.numpy_api.arrays.operands import leaves
 from graphir.public import Symbol
 from graphir.runtime.recording.structured import structured_trace
 from graphir.runtime.recording.values import (
@@ -20,6 +19,7 @@ from graphir.runtime.recording.values import (
     Result,
     TracedScalar,
 )
+from graphir.semantics.library_calls import leaves
 
 if TYPE_CHECKING:
     from graphir.runtime.recording.notes import NotingBuilder

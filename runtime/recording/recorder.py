@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir.ir.literals import is_literal, native
-from graphir.numpy_api.arrays.operands import leaves
 from graphir.numpy_api.dispatch import origin_in_call
 from graphir.public import DType, Graph, GraphirError, Location, Op, Origin, Symbol, ops
 from graphir.runtime.audit.library_calls import CallResult
@@ -48,7 +47,7 @@ from graphir.runtime.recording.values import (
     trace_of,
     view_trace,
 )
-from graphir.semantics.library_calls import mapped
+from graphir.semantics.library_calls import leaves, mapped
 from graphir.semantics.sums import rounds_each_sum
 
 Array: TypeAlias = NDArray[Any]

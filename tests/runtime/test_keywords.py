@@ -13,7 +13,7 @@ from numpy._core.overrides import array_function_dispatch  # type: ignore[attr-d
 
 from graphir import GraphError
 from graphir.numpy_api import dispatch, signatures
-from graphir.numpy_api.arrays import boundary, makers, writers
+from graphir.numpy_api.arrays import boundary, element_access, makers
 from graphir.numpy_api.arrays.array import SymbolicArray, SymbolicScalar, SymbolicSelection
 from graphir.numpy_api.functions import FUNCTIONS
 from graphir.numpy_api.signatures import bound, names_of, signature_of
@@ -54,7 +54,7 @@ Row = tuple[Any, Any, int]
 def rows() -> Iterator[Row]:
     """Yield functions with their handlers, and how many parameters of a handler are not NumPy's."""
     yield from ((function, handler, 0) for function, handler in FUNCTIONS.items())
-    yield np.copyto, writers._copyto, 1
+    yield np.copyto, element_access._copyto, 1
     yield from ((getattr(np, name), record, 2) for name, record in makers._RECORDS.items())
     yield from ((function, handler, 1) for function, handler in functions._OWN.items())
     yield from ((function, handler, 2) for function, handler in functions._SYMBOLIC.items())

@@ -18,7 +18,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from graphir.numpy_api.arrays.operands import leaves
 from graphir.runtime.recording.captured import LIBRARIES, is_user
 from graphir.runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TEXT
 from graphir.runtime.recording.numpy_ import functions, ufuncs
@@ -50,6 +49,7 @@ from graphir.runtime.recording.values import (
     plains,
     recording_with,
 )
+from graphir.semantics.library_calls import leaves
 
 NUMBER_READERS = frozenset(
     ("_struct", "_decimal", "_datetime", "array", "_ctypes", "datetime", "decimal",

@@ -23,7 +23,6 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from graphir.hints import Number
 from graphir.location import is_internal
-from graphir.numpy_api.arrays.operands import leaves
 from graphir.numpy_api.interception import Interceptor
 from graphir.numpy_api.signatures import bound
 from graphir.public import DType, Symbol, ops
@@ -48,6 +47,7 @@ from graphir.runtime.recording.values import (
     view_of,
 )
 from graphir.runtime.recording.views.rows import table_of_rows
+from graphir.semantics.library_calls import leaves
 
 Maker = Callable[..., Any]
 _ASARRAY = np.asarray

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from graphir.numpy_api.einsum import summed_labels
 from graphir.numpy_api.functions import FUNCTIONS
-from graphir.numpy_api.reductions.masked import UNSET
+from graphir.numpy_api.products import summed_labels
+from graphir.numpy_api.reductions import UNSET
 from graphir.numpy_api.signatures import bound
 from graphir.ops.dims import ShapeLike
 from graphir.public import DType, GraphError, Symbol, ops

@@ -14,14 +14,14 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from graphir.numpy_api.arrays.operands import leaves
 from graphir.numpy_api.functions import FUNCTIONS
-from graphir.numpy_api.reductions.masked import reduction_in_order
-from graphir.numpy_api.views.steps import Pick
+from graphir.numpy_api.reductions import reduction_in_order
+from graphir.numpy_api.view_steps import Pick
 from graphir.public import Symbol, ops
 from graphir.runtime.recording.numpy_ import dates
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.values import Result, UnrecordedError, plain, plains
+from graphir.semantics.library_calls import leaves
 from graphir.semantics.sums import SumOrder, layout_of_sum
 
 Symbolic = Callable[..., Symbol]

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from graphir.ir.literals import is_literal
 from graphir.numpy_api.signatures import bound
-from graphir.numpy_api.views.steps import Reshape
+from graphir.numpy_api.view_steps import Reshape
 from graphir.public import Symbol, ops
 from graphir.runtime.recording.fallback import rescued
 from graphir.runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TRUTH, reading

@@ -22,7 +22,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from graphir.location import is_internal
-from graphir.numpy_api.views.steps import Cut
+from graphir.numpy_api.view_steps import Cut
 from graphir.public import DType, Symbol
 from graphir.runtime.recording.leaving import AS_NUMBER, Texts, number_of
 from graphir.runtime.recording.values import (

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from graphir.numpy_api.dispatch import call_ufunc
-from graphir.numpy_api.reductions.masked import UNSET, ReductionArguments, reduced
+from graphir.numpy_api.reductions import UNSET, ReductionArguments, reduced
 from graphir.numpy_api.signatures import bound
 from graphir.numpy_api.ufuncs import ACCUMULATIONS, REDUCTIONS
 from graphir.public import DType, Op, Symbol, ops

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from graphir.ir.literals import is_literal, native
 from graphir.location import ASSIGN
-from graphir.numpy_api.elision import ELIDING, LEAST_BYTES, elided, runs_operator
+from graphir.numpy_api.arrays.temporaries import ELIDING, LEAST_BYTES, elided, runs_operator
 from graphir.numpy_api.signatures import bound, without_usual_axes
 from graphir.numpy_api.ufuncs import COMPOUNDS, OPS, PARTS
 from graphir.public import DType, GraphirError, Symbol, ops

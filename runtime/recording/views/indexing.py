@@ -14,8 +14,8 @@ from numpy.typing import DTypeLike
 from graphir.hints import Indices
 from graphir.ir.literals import is_literal
 from graphir.location import ASSIGN
-from graphir.numpy_api.views import steps
-from graphir.numpy_api.views.steps import Cut
+from graphir.numpy_api import view_steps as steps
+from graphir.numpy_api.view_steps import Cut
 from graphir.public import Symbol, ops
 from graphir.runtime.recording.leaving import AS_TEXT
 from graphir.runtime.recording.numpy_.dates import in_unit

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from graphir.numpy_api.views.steps import Cut, Reshape
+from graphir.numpy_api.view_steps import Cut, Reshape
 from graphir.public import Symbol, ops
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.values import (

@@ -1,23 +1,43 @@
-"""x[key] and x[key] = value of symbolic arrays, by views, positions and masks.
+"""Reads and writes of elements: x[key], x[key] = value, np.copyto, np.put, np.add.at and others.
 
 A basic key gives a view. An array key gathers or scatters the elements at positions. A mask with
 unknown values gives a selection, or a `where` on assignment.
+
+Of NumPy's functions that write to their first argument, np.copyto, np.add.at and np.subtract.at are
+ops. The others run in NumPy's Python code, or are calls of NumPy's compiled code, which give new
+values of the argument.
 """
 
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from graphir import ops
 from graphir.dtypes import DType
-from graphir.errors import GraphError
+from graphir.errors import GraphError, MissingOpError
+from graphir.hints import ArrayOrNumber
 from graphir.ir.operators.indexing import index
 from graphir.ir.symbol import Symbol
+from graphir.numpy_api.arrays.call_operands import (
+    SelectionValue,
+    adopted,
+    array_from,
+    arrays_of,
+    assigned,
+    broadcast,
+    cast_to_out,
+    is_known,
+    is_same,
+    plains,
+    rows_in_order,
+    write_where,
+)
 from graphir.numpy_api.arrays.memory import (
     ArrayIndexError,
     ArrayValue,
@@ -27,18 +47,10 @@ from graphir.numpy_api.arrays.memory import (
     TraceMemory,
     plainly,
 )
-from graphir.numpy_api.arrays.operands import (
-    adopted,
-    array_from,
-    arrays_of,
-    assigned,
-    broadcast,
-    is_known,
-    plains,
-)
-from graphir.numpy_api.arrays.selection import SelectionValue, is_same, rows_in_order
+from graphir.numpy_api.signatures import bound
 from graphir.numpy_api.traced_numbers import TracedNumber
-from graphir.numpy_api.views.steps import Pick, ViewBuilder, ViewStep
+from graphir.numpy_api.view_steps import Pick, ViewBuilder, ViewStep
+from graphir.semantics.library_calls import Function, Keywords
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -304,21 +316,20 @@ def put(x: ArrayValue, key: Any, value: Any) -> None:
 
 def assign(target: ArrayValue, value: Any) -> None:
     """Replace all elements of a view by a value."""
-    if isinstance(value, ArrayValue) and _is_itself(target, value):
-        return
+    if isinstance(value, ArrayValue) and value.cell is target.cell:
+        if _is_itself(target, value):
+            return
+        _check_overlap(target, value)
     memory = target.memory
-    _check_overlap(target, value)
     symbol = assigned(memory, value, target.element)
     target.write(broadcast(memory, symbol, target.dims))
 
 
-def _check_overlap(target: ArrayValue, value: Any) -> None:
-    """Raise GraphError where NumPy may read elements that it has already written.
+def _check_overlap(target: ArrayValue, value: ArrayValue) -> None:
+    """Raise GraphError where NumPy may read elements that it has already written to one memory.
 
     NumPy copies overlapping operands, except a vector in the direction of its target.
     """
-    if not isinstance(value, ArrayValue) or value.cell is not target.cell:
-        return
     a, b = target.layout, value.layout
     if a is None or b is None or a.ndim != 1 or not b.ndim or b.size < 2:
         return
@@ -332,8 +343,8 @@ def _check_overlap(target: ArrayValue, value: Any) -> None:
 
 
 def _is_itself(target: ArrayValue, value: ArrayValue) -> bool:
-    """Whether a value is the same view as its target, as when `x[i] += 1` writes x[i] back."""
-    if value.cell is not target.cell or value.prefix != target.prefix:
+    """Whether two views of a memory are the same, as when `x[i] += 1` writes x[i] back."""
+    if value.prefix != target.prefix:
         return False
     a, b = target.layout, value.layout
     if a is None or b is None or (a.shape, a.strides, a.dtype) != (b.shape, b.strides, b.dtype):
@@ -377,3 +388,118 @@ def _put_masked(x: ArrayValue, mask: Symbol, value: Any) -> None:
     wide = memory.reshaped(mask, (*mask.shape, *(1,) * (whole.rank - mask.rank)))
     symbol = assigned(memory, value, x.element)
     x.write(memory.graph.apply(ops.where, (wide, symbol, whole), {}))
+
+
+# -- functions that write to their first argument
+
+WRITING: dict[Any, str] = {
+    np.copyto: "dst",
+    np.put: "a",
+    np.place: "arr",
+    np.putmask: "a",
+    np.put_along_axis: "arr",
+    np.fill_diagonal: "a",
+}
+"""The functions that write to their first argument, with its name."""
+_COMPILED = frozenset((np.put, np.place, np.putmask))
+"""Those of them that are compiled, or call compiled code alone."""
+
+
+def write_by_function(
+    memory: TraceMemory, function: Function, args: Sequence[Any], kwargs: Keywords
+) -> bool:
+    """Execute a call of a function of WRITING.
+
+    Returns False for a call whose Python code is to run. Raises MissingOpError for a call of
+    compiled code.
+    """
+    if is_known(args, kwargs):
+        x = _target(args[0] if args else kwargs[WRITING[function]], function.__name__)
+        _write_known(x, function, args, kwargs)
+        return True
+    if function is np.copyto:
+        places, settings = bound(function, _copyto, args, kwargs, leading=1)
+        _copyto(memory, *places, **settings)
+        return True
+    if function in _COMPILED:
+        raise MissingOpError("no op writes as this does")
+    return False
+
+
+def _write_known(x: ArrayValue, function: Function, args: Sequence[Any], kwargs: Keywords) -> None:
+    """Execute a call of NumPy that writes known values to an array of known values."""
+    plainly(function, *plains(args), **plains(kwargs))
+    x.cell.changed()
+
+
+def _target(x: ArrayOrNumber, name: str) -> ArrayValue:
+    if not isinstance(x, ArrayValue):
+        raise GraphError(
+            "the first argument is an array that the traced function has not created",
+            op=f"np.{name}",
+            got=f"a {type(x).__name__}",
+            fix="use np.array(x)",
+        )
+    x.check_writable()
+    return x
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a value is a known number of Python or NumPy, or a traced number."""
+    return not isinstance(value, TracedValue) and np.isscalar(value)
+
+
+def _copyto(
+    memory: TraceMemory, dst: Any, src: ArrayLike, casting: str = "same_kind", where: Any = True
+) -> None:
+    into = _target(dst, "copyto")
+    value: Any = src if _is_number(src) else array_from(memory, src)
+    if _is_number(src):
+        number = plains(src)
+        plainly(np.copyto, np.empty((), into.element.to_numpy()), number, cast("Any", casting))
+        symbol = assigned(memory, value, into.element)
+    else:
+        symbol = cast_to_out(memory, into, broadcast(memory, value.read(), into.dims), casting)
+    symbol = broadcast(memory, symbol, into.dims)
+    write_where(memory, into, symbol, where)
+
+
+def add_at(
+    memory: TraceMemory, ufunc: np.ufunc, a: ArrayOrNumber, indices: Any, b: ArrayLike | None = None
+) -> None:
+    """Execute ufunc.at: apply the operation once for each index, so repeated indices accumulate.
+
+    Sums in the dtype of the array are one op. Raises GraphError for others.
+    """
+    x = _target(a, f"{ufunc.__name__}.at")
+    values = () if b is None else (b,)
+    if is_known(x, indices, values):
+        _write_known(x, ufunc.at, (x, indices, *values), {})
+        return
+    if b is None:
+        raise MissingOpError("no op writes as this does")
+    whole, keys = x.read(), keys_of(memory, indices)
+    if any(isinstance(key, TracedValue) and key.read().dtype is DType.bool for key in keys):
+        raise GraphError("which elements a mask selects depends on values", fix="use np.where")
+    if len(keys) == 1 and isinstance(keys[0], TracedValue):
+        places = keys[0].read()
+    else:
+        places = flat_places(memory, x.plain.shape, keys)
+        if not isinstance(places, Symbol):
+            places = memory.constant_array(places)
+        whole = memory.reshaped(whole, (whole.size,))
+    if isinstance(b, float) and x.element.to_numpy().type(b) != np.array(b):
+        b = np.asarray(b)  # NumPy adds it in its own dtype
+    new = assigned(memory, b, x.element) if _is_number(b) else array_from(memory, b).read()
+    x.write(memory.reshaped(_joined_at(ufunc, whole, places, new), x.dims))
+
+
+def _joined_at(ufunc: np.ufunc, x: Symbol, places: Symbol, values: Symbol) -> Symbol:
+    """Return x after ufunc.at(x, places, values): places name slices, and may be negative."""
+    if ufunc not in (np.add, np.subtract) or (x.dtype is DType.bool and ufunc is not np.add):
+        raise GraphError(f"np.{ufunc.__name__}.at of {x.dtype} at computed places has no op")
+    if x.graph.rules.promote(x.type, values.type) is not x.dtype:
+        raise GraphError(f"values {values.dtype} do not join {x.dtype}", fix="cast them first")
+    values = values.cast(x.dtype)
+    values = ops.negative(values) if ufunc is np.subtract else values
+    return ops.index_add(x, values, places, axis=0)

@@ -10,14 +10,17 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from graphir.errors import Vocabulary
 from graphir.ir.op_builder import OpBuilder
 from graphir.location import Source
 from graphir.ops.attribute_record import NO_ATTRIBUTES, AttributeRecord
 from graphir.ops.op import Inference, Op
 from graphir.promotion.scalars import WEAK, fits
 from graphir.public import DType, GraphirError, PromotionRules, Symbol, TensorType, ops, rules
-from graphir.runtime.array_api.wording import ARRAYS
 from graphir.semantics.evaluation import contiguous
+
+ARRAYS = Vocabulary("astype(x, {dtype})", "asarray({value}, dtype={dtype})")
+"""The spelling of fixes in error messages of the namespace."""
 
 PENDING = 1 << 19
 """The bytes that a pending op counts as, which bounds the length of pending chains."""

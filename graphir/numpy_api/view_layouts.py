@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from numpy.typing import NDArray
 
-from graphir.numpy_api.views.steps import (
+from graphir.numpy_api.view_steps import (
     AffineView,
     Broadcast,
     Cut,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,8 @@ from graphir.runtime.array_api.functions.creation import full
 from graphir.runtime.array_api.functions.manipulation import reshape
 
 __all__ = [
-    "all", "any", "argmax", "argmin", "count_nonzero", "cumulative_prod", "cumulative_sum",
-    "diff", "max", "mean", "min", "prod", "std", "sum", "var",
+    "all", "any", "count_nonzero", "cumulative_prod", "cumulative_sum", "diff", "max",
+    "mean", "min", "prod", "std", "sum", "var",
 ]  # fmt: skip
 
 
@@ -55,17 +56,28 @@ def _dtype_or_none(dtype: DTypeLike | None) -> Any:
     return None if dtype is None else dtype_of(dtype)
 
 
-def var(x: Array, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Array:
+def var(
+    x: Array, /, *, axis: Ints | None = None, correction: float = 0.0, keepdims: bool = False
+) -> Array:
     """Return the variance over axes, with divisor n - correction."""
     return _spread(ops.var, np.var, x, axis, correction, keepdims)
 
 
-def std(x: Array, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Array:
+def std(
+    x: Array, /, *, axis: Ints | None = None, correction: float = 0.0, keepdims: bool = False
+) -> Array:
     """Return the standard deviation over axes, with divisor n - correction."""
     return _spread(ops.std, np.std, x, axis, correction, keepdims)
 
 
-def _spread(op: Op, fractional: Any, x: Array, axis: Any, correction: float, keep: bool) -> Array:
+def _spread(
+    op: Op,
+    fractional: Callable[..., Any],
+    x: Array,
+    axis: Ints | None,
+    correction: float,
+    keep: bool,
+) -> Array:
     whole = int(correction)
     result = record(op, array_of(x), axis=axis, correction=whole, keepdims=keep)
     if whole == correction:
@@ -88,16 +100,6 @@ def count_nonzero(x: Array, /, *, axis: Ints | None = None, keepdims: bool = Fal
     truths = record(ops.cast, array_of(x), to="bool")
     ones = record(ops.cast, truths, to="int64")
     return record(ops.sum, ones, axis=axis, keepdims=keepdims)
-
-
-def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
-    """Return the index of the first maximum along an axis; axis=None flattens x."""
-    return record(ops.argmax, array_of(x), axis=axis, keepdims=keepdims)
-
-
-def argmin(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
-    """Return the index of the first minimum along an axis; axis=None flattens x."""
-    return record(ops.argmin, array_of(x), axis=axis, keepdims=keepdims)
 
 
 def cumulative_sum(
