@@ -17,10 +17,9 @@ import numpy as np
 from graphir.numpy_api.arrays.operands import leaves
 from graphir.passes.analysis.value_flows import WRITERS
 from graphir.public import Symbol
-from graphir.runtime.recording.leaving import AS_NUMBER
-from graphir.runtime.recording.numpy_.measured_calls import UNDONE, RunningCall
-from graphir.runtime.recording.operands import traced_leaves
+from graphir.runtime.recording.leaving import AS_NUMBER, traced_leaves
 from graphir.runtime.recording.recorder import Recorder
+from graphir.runtime.recording.recorder_state import UNDONE, RunningCall
 from graphir.runtime.recording.values import (
     RecordedValue,
     TracedScalar,

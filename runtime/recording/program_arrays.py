@@ -11,7 +11,7 @@ from graphir.ops.grammar import is_foreign
 from graphir.public import Symbol
 from graphir.runtime.audit.opaque import OpaqueStep
 from graphir.runtime.recording.captured import Brought
-from graphir.runtime.recording.operands import is_text
+from graphir.runtime.recording.leaving import is_text
 from graphir.runtime.recording.structured import StructuredTrace, Take
 from graphir.runtime.recording.structured import used_fields as fields_of
 from graphir.runtime.recording.values import (

@@ -23,16 +23,18 @@ from graphir.numpy_api.dispatch import origin_in_call
 from graphir.public import DType, Graph, GraphirError, Location, Op, Origin, Symbol, ops
 from graphir.runtime.audit.library_calls import CallResult
 from graphir.runtime.audit.opaque import OpaqueStep
-from graphir.runtime.recording.builder import beyond_range, is_truncation
+from graphir.runtime.recording.builder import NotingBuilder, beyond_range, is_truncation
 from graphir.runtime.recording.captured import arrays_of_numpy
-from graphir.runtime.recording.leaving import LeavingValues
-from graphir.runtime.recording.notes import NotingBuilder
+from graphir.runtime.recording.leaving import LeavingValues, is_text, is_wide, traced_leaves
+from graphir.runtime.recording.leaving import operands as operands_of
 from graphir.runtime.recording.numpy_ import dates
-from graphir.runtime.recording.numpy_.measured_calls import arrays_in
-from graphir.runtime.recording.operands import is_text, is_wide, traced_leaves
-from graphir.runtime.recording.operands import operands as operands_of
 from graphir.runtime.recording.program_arrays import ProgramArrays
-from graphir.runtime.recording.recorder_state import ProgramCalls, ProgramNumbers, ProgramObjects
+from graphir.runtime.recording.recorder_state import (
+    ProgramCalls,
+    ProgramNumbers,
+    ProgramObjects,
+    arrays_in,
+)
 from graphir.runtime.recording.sites import CallSites
 from graphir.runtime.recording.structured import StructuredTrace, leaf_fields, moved
 from graphir.runtime.recording.values import (

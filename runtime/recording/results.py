@@ -12,8 +12,8 @@ import numpy as np
 from graphir import ops
 from graphir.runtime.recording.captured import mapped_tuple, slot_names
 from graphir.runtime.recording.recorder import Recorder
+from graphir.runtime.recording.subscripts import FlatIterator
 from graphir.runtime.recording.values import RecordedNumber, RecordedValue, TracedScalar, plain
-from graphir.runtime.recording.views.indexing import FlatIterator
 
 _ATOMS = (str, bytes, int, float, complex, type(None), type, ModuleType, FunctionType)
 

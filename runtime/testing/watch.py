@@ -25,11 +25,10 @@ from graphir.runtime.recording import record
 from graphir.runtime.recording.captured import UNDER_TEST, ArraySlot, slots
 from graphir.runtime.recording.numpy_.creation import MakerPlaces, maker_places
 from graphir.runtime.recording.numpy_.watched_code import watched_code
-from graphir.runtime.recording.session import RecordingSession
+from graphir.runtime.recording.recording import RecordingSession
 from graphir.runtime.testing import instrument
-from graphir.runtime.testing.dtype_names import HiddenDtypes
 from graphir.runtime.testing.facts import Facts, PackagePlaces
-from graphir.runtime.testing.instrument import WatchedFunction
+from graphir.runtime.testing.instrument import HiddenDtypes, WatchedFunction
 from graphir.runtime.testing.isolation import observe_acts, visible_act
 from graphir.runtime.testing.ledger import CallRecord, Ledger, source_digest
 from graphir.runtime.testing.shadow import Shadow, ShadowSide, fork, why_visible

@@ -20,8 +20,7 @@ from graphir.runtime.array_api.evaluation.calls import call_of
 from graphir.runtime.array_api.evaluation.lazy import PENDING, Lazy
 from graphir.runtime.array_api.evaluation.pieces import PendingPiece, Programs
 from graphir.runtime.array_api.wording import ARRAYS
-from graphir.runtime.references import counts_references
-from graphir.runtime.results import REFUSAL_ERRORS, refused
+from graphir.runtime.results import REFUSAL_ERRORS, counts_references, refused
 
 Array: TypeAlias = NDArray[Any]
 Pending: TypeAlias = dict[Lazy, tuple[Lazy, ...]]

@@ -12,9 +12,9 @@ import numpy as np
 from graphir.ir.literals import is_literal
 from graphir.location import ASSIGN
 from graphir.public import Symbol
-from graphir.runtime.recording.notes import NotingBuilder
+from graphir.runtime.recording.builder import NotingBuilder
+from graphir.runtime.recording.leaving import is_text, traced_leaves
 from graphir.runtime.recording.numpy_.python_numbers import is_watched, numbers_of
-from graphir.runtime.recording.operands import is_text, traced_leaves
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.values import (
     Array,

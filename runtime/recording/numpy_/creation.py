@@ -29,11 +29,11 @@ from graphir.numpy_api.signatures import bound
 from graphir.public import DType, Symbol, ops
 from graphir.runtime.recording.captured import LIBRARIES
 from graphir.runtime.recording.fallback import opaque, rescued
+from graphir.runtime.recording.leaving import traced_leaves
 from graphir.runtime.recording.numpy_ import dates
 from graphir.runtime.recording.numpy_.callbacks import vectorized
 from graphir.runtime.recording.numpy_.functions import filling, full_of
 from graphir.runtime.recording.numpy_.python_numbers import function_of, rounded
-from graphir.runtime.recording.operands import traced_leaves
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.values import (
     RecordedValue,
@@ -47,7 +47,6 @@ from graphir.runtime.recording.values import (
     recording_with,
     view_of,
 )
-from graphir.runtime.recording.views.rows import table_of_rows
 
 Maker = Callable[..., Any]
 _ASARRAY = np.asarray
@@ -175,7 +174,7 @@ def _converted(recorder: Recorder, original: Maker, *args: Any, **kwargs: Any) -
         is_numpy = str(type(value).__module__).partition(".")[0] == "numpy"
         return real if is_numpy else data(recorder, original.__name__, real)
 
-    table = table_of_rows(recorder, value, real) if real.dtype.names else None
+    table = _table_of_rows(recorder, value, real) if real.dtype.names else None
     if table is not None:
         return table
 
@@ -184,6 +183,17 @@ def _converted(recorder: Recorder, original: Maker, *args: Any, **kwargs: Any) -
         return array_symbol(recorder, value, real)
 
     return recorder.outcome(original.__name__, real, enter)
+
+
+def _table_of_rows(recorder: Recorder, value: Any, real: Any) -> Any:
+    """Return the structured array of a list of tuples, assigned field by field; or None."""
+    rows = cast("list[Any]", value) if isinstance(value, list) else []
+    if not all(isinstance(row, tuple) for row in rows) or not traced_leaves(rows):
+        return None
+    table = recorder.zeros_of(real)
+    for name, column in zip(real.dtype.names, zip(*rows, strict=True), strict=True):
+        table[name] = list(column)
+    return table if table.plain.tobytes() == real.tobytes() else None
 
 
 def _of_masked(

@@ -31,11 +31,11 @@ from graphir.runtime.recording.fallback import (
     rescued,
 )
 from graphir.runtime.recording.numpy_.dates import in_unit
-from graphir.runtime.recording.numpy_.method_ops import filled, in_ops
-from graphir.runtime.recording.numpy_.outs import stored
-from graphir.runtime.recording.numpy_.products import product
+from graphir.runtime.recording.numpy_.method_ops import filled, in_ops, product
 from graphir.runtime.recording.numpy_.python_numbers import read_number
+from graphir.runtime.recording.numpy_.ufunc_ops import stored
 from graphir.runtime.recording.recorder import Recorder
+from graphir.runtime.recording.subscripts import assigned
 from graphir.runtime.recording.values import (
     RecordedNumber,
     RecordedValue,
@@ -50,7 +50,6 @@ from graphir.runtime.recording.values import (
     view_of,
     view_trace,
 )
-from graphir.runtime.recording.views.indexing import assigned
 from graphir.semantics.library_calls import mapped
 
 Symbolic = Callable[..., Symbol]

@@ -21,9 +21,15 @@ from graphir.public import DType, GraphirError, Symbol, ops
 from graphir.runtime.recording.builder import is_truncation
 from graphir.runtime.recording.fallback import rescued
 from graphir.runtime.recording.numpy_ import dates, objects
-from graphir.runtime.recording.numpy_.outs import outs_of, plain_kwargs, returned, store
-from graphir.runtime.recording.numpy_.ufunc_methods import at, method_of
-from graphir.runtime.recording.numpy_.ufunc_ops import emit
+from graphir.runtime.recording.numpy_.ufunc_ops import (
+    at,
+    emit,
+    method_of,
+    outs_of,
+    plain_kwargs,
+    returned,
+    store,
+)
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.values import (
     RecordedValue,

@@ -17,10 +17,9 @@ from graphir.location import ASSIGN
 from graphir.numpy_api.views import steps
 from graphir.numpy_api.views.steps import Cut
 from graphir.public import Symbol, ops
-from graphir.runtime.recording.leaving import AS_TEXT
+from graphir.runtime.recording.leaving import AS_TEXT, is_text
 from graphir.runtime.recording.numpy_.dates import in_unit
 from graphir.runtime.recording.numpy_.python_numbers import RecordedInt
-from graphir.runtime.recording.operands import is_text
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.structured import parts_of
 from graphir.runtime.recording.values import (
