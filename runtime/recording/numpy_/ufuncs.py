@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
-from sys import _getframe as getframe  # pyright: ignore[reportPrivateUsage]
 from sys import getrefcount
 from typing import Any, TypeAlias, cast
 from warnings import catch_warnings
@@ -31,6 +30,7 @@ from graphir.runtime.recording.numpy_.ufunc_ops import (
     store,
 )
 from graphir.runtime.recording.recorder import Recorder
+from graphir.runtime.recording.sites import program_frame
 from graphir.runtime.recording.values import (
     RecordedValue,
     Result,
@@ -90,7 +90,7 @@ _REFLECTED: dict[Any, str] = {
 def of_masked(ufunc: np.ufunc, inputs: Sequence[Any]) -> Any:
     """Return a ufunc of masked arrays: the method of the operator, or the ufunc of their data."""
     masked = next(x for x in inputs if type(x) is np.ma.MaskedArray)
-    if ufunc in _REFLECTED and masked is inputs[-1] and runs_operator(getframe(4)):
+    if ufunc in _REFLECTED and masked is inputs[-1] and runs_operator(program_frame()):
         return getattr(masked, _REFLECTED[ufunc])(inputs[0])
     data = [np.ma.getdata(x) if type(x) is np.ma.MaskedArray else x for x in inputs]
     result = ufunc(*data)
@@ -124,7 +124,7 @@ def _as_elided(
 
     NumPy itself takes no recorded array for a temporary, because `plain` is a second reference.
     """
-    if not runs_operator(getframe(4)):  # of the caller of __array_ufunc__, `rescued` and `call`
+    if not runs_operator(program_frame()):
         return real
     caller = next(i for i, value in enumerate(inputs) if isinstance(value, RecordedValue))
     alone = [_temporary_counts()[i != caller] for i in range(len(inputs))]
