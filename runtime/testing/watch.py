@@ -336,9 +336,13 @@ class FunctionWatch:
         signature.claims += 1
         self._claimed.add(signature.call.function)
         self._kinds.add(signature.kind)
-        if shadow is not None:
-            self._claims.append(signature)
-            return False
+        if shadow is None:
+            return self._start_shadow(signature)
+        self._claims.append(signature)
+        return False
+
+    def _start_shadow(self, signature: CallSignature) -> bool:
+        """Fork a shadow, which records this call first; return whether this process is it."""
         self._starts += 1
         self._tests_left = self._shadow_tests()
         try:
