@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, SupportsIndex, cast
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -47,7 +47,11 @@ class Dispatching:
         return ufuncs.call(ufunc, method, inputs, kwargs)
 
     def __array_function__(
-        self, function: Any, types: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
+        self,
+        function: Any,
+        types: Iterable[type[Any]],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
     ) -> Any:
         return functions.call(function, args, kwargs)
 
@@ -222,13 +226,13 @@ class RecordedRow(np.void, TracedScalar):
         """The names of the fields."""
         return cast("tuple[str, ...]", self.plain.dtype.names)
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: str | list[str] | SupportsIndex) -> Any:
         return self.array[self._name(key)][()]
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: str | list[str] | SupportsIndex, value: Any) -> None:
         self.array[self._name(key)] = value
 
-    def _name(self, key: int | str) -> Any:
+    def _name(self, key: str | list[str] | SupportsIndex) -> Any:
         return cast("Any", key if isinstance(key, (str, list)) else self.names[key])
 
     def __iter__(self) -> Iterator[Any]:

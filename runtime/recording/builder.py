@@ -123,8 +123,9 @@ class RecordingBuilder(ViewBuilder):
 
     def pinned(self, x: Symbol, values: Result, at: Array | bool = True) -> Symbol:
         """Return a symbol with NumPy's `values` where `at` is true, and those of `x` elsewhere."""
-        places = np.broadcast_to(np.asarray(at), x.shape)  # pyright: ignore
-        pin = self.emit(ops.where, (self.input(places), self.input(np.asarray(values)), x))
+        places = cast("Array", np.broadcast_to(np.asarray(at), x.shape))  # pyright: ignore
+        array: Array = np.asarray(values)
+        pin = self.emit(ops.where, (self.input(places), self.input(array), x))
         self.pins.append(pin)
         return pin
 
@@ -164,7 +165,7 @@ class RecordingBuilder(ViewBuilder):
         )
         return is_plain and self.has(value.dtype)
 
-    def input(self, array: Any, name: str | None = None) -> Symbol:
+    def input(self, array: Result, name: str | None = None) -> Symbol:
         """Add an input to the graph, with a copy of its values; return its symbol."""
         dtype = self.dtype(array.dtype)
         self.inputs.append(np.array(integers(array), order="C"))

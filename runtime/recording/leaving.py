@@ -238,9 +238,10 @@ def _required(symbol: Symbol | None) -> Symbol:
 
 def _known(recorder: NotingBuilder, array: NDArray[Any]) -> Symbol | None:
     """Return the last symbol of the whole memory that an array is a view of; None if unknown."""
-    trace = _trace(array) if isinstance(array, RecordedValue) else recorder.memory.owner(array)
+    is_recorded = isinstance(array, RecordedValue)
+    trace = _trace(array) if is_recorded else recorder.memory.owner(array)
     if trace is None or trace.recorder is not recorder:
-        return None if isinstance(array, RecordedValue) else recorder.of_plain(array)
+        return None if is_recorded else recorder.of_plain(array)
     return (trace.root or trace).last_symbol
 
 

@@ -6,9 +6,9 @@ A running call of NumPy has the form in which audits repeat it on wide operands.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 from weakref import ref
 
 import numpy as np
@@ -20,6 +20,7 @@ from graphir.runtime.recording.values import (
     RecordedNumber,
     RecordedValue,
     RecordingTrace,
+    Result,
     TracedScalar,
     plain,
     recording_with,
@@ -39,9 +40,9 @@ class ProgramCalls:
         self.running: RunningCall | None = None
         """The innermost call."""
 
-    def enter(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> RunningCall:
+    def enter(self, form: CallForm, args: Sequence[Any], kwargs: Mapping[str, Any]) -> RunningCall:
         """Add a call inside of the running one, and return it."""
-        self.running = RunningCall(args, kwargs, self.running)
+        self.running = RunningCall(form, args, kwargs, self.running)
         return self.running
 
     def leave(self, call: RunningCall) -> None:
@@ -71,8 +72,16 @@ class ProgramCalls:
     @property
     def target(self) -> Any:
         """The function that the program called, or the array whose method it called."""
-        args = self.arguments[0][0] if self.running is not None else ()
-        return args[0] if args else None
+        call = self.outermost
+        return call.args[0] if call is not None and call.args else None
+
+    @property
+    def outermost(self) -> RunningCall | None:
+        """The call that the program itself made."""
+        call = self.running
+        while call is not None and call.outer is not None:
+            call = call.outer
+        return call
 
     def measure(self, name: str) -> None:
         """Note the running call for audits, before NumPy may write to its operands."""
@@ -83,7 +92,7 @@ class ProgramCalls:
         """Return the running call for an audit (see `RunningCall.measured`)."""
         return None if self.running is None else self.running.measured(self._recorder, name)
 
-    def place(self, call: KnownCall, real: Any) -> int | None:
+    def place(self, call: KnownCall, real: Result) -> int | None:
         """Return the place of `real` among the results of the running call; None of any other."""
         return call.call.place(real, UNDONE if self.running is None else self.running.result)
 
@@ -237,7 +246,6 @@ class ArrayMemory:
             array._plain = original  # pyright: ignore[reportPrivateUsage]
 
 
-_DISPATCHER = cast("type[Any]", type(np.sum))
 _UNMEASURED = frozenset(
     ("array2string", "array_repr", "array_str", "einsum_path", "save", "savetxt", "savez",
      "savez_compressed", "may_share_memory", "shares_memory")
@@ -259,7 +267,9 @@ class RecordedCall(LibraryCall):
     to which it may have written.
     """
 
-    def __init__(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    def __init__(
+        self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> None:
         self.function = function
         self.operands: list[Any] = []
         keywords = {name: wide_setting(name, value) for name, value in kwargs.items()}
@@ -285,7 +295,7 @@ class RecordedCall(LibraryCall):
             result = self.function(*args, **kwargs)
         return [*arrays_in(result), *arrays]
 
-    def place(self, real: Any, result: Any) -> int | None:
+    def place(self, real: Result, result: Any) -> int | None:
         """Return the place of a result of the run, or of an operand that it wrote to; or None."""
         results = [*arrays_in(result), *map(plain, self.operands)]
         return next((i for i, x in enumerate(results) if x is real), None)
@@ -313,15 +323,30 @@ UNDONE: Any = object()
 """The result of a call that the recorder has not made yet."""
 
 
+CallForm: TypeAlias = Literal["ufunc", "operator", "function", "maker", "method"]
+"""What the arguments of a running call are.
+
+ufunc: `ufunc, method, inputs, kwargs`; operator: `function, ufunc, inputs`; function: `function,
+args, kwargs`; maker: `original, record, args, kwargs`; method: the array, and NumPy's arguments.
+"""
+
+
 class RunningCall:
     """A call of the program that the recorder handles: its arguments, and what NumPy made of it.
 
     Running calls are a stack: `outer` is the call inside of which this one runs, or None.
     """
 
-    __slots__ = ("_measured", "args", "error", "function", "kwargs", "outer", "result")
+    __slots__ = ("_measured", "args", "error", "form", "function", "kwargs", "outer", "result")
 
-    def __init__(self, args: Sequence[Any], kwargs: Any, outer: RunningCall | None) -> None:
+    def __init__(
+        self,
+        form: CallForm,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        outer: RunningCall | None,
+    ) -> None:
+        self.form: CallForm = form
         self.args, self.kwargs, self.outer = args, kwargs, outer
         self.function = ""
         """The name of NumPy's function if that is written in Python, so that it makes calls."""
@@ -334,7 +359,7 @@ class RunningCall:
     def measure(self, recorder: Recorder, name: str) -> None:
         """Note the symbols of the operands, before NumPy may write to these."""
         try:
-            self._measured = _measured_call(recorder, name, self.args, self.kwargs)
+            self._measured = _measured_call(recorder, name, self)
         except Exception as error:  # no fault of the recording may stop the program
             recorder.add_fault(error)
             self._measured = None
@@ -355,23 +380,8 @@ class RunningCall:
         return [*outer, (self.args, self.kwargs)]
 
 
-def _measured_call(
-    recorder: Recorder, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> KnownCall | None:
-    first: Any = args[0] if args else None
-    function: Any = None
-    if isinstance(first, np.ufunc) and len(args) == 4:
-        function, method, args, kwargs = args
-        is_own = function.signature or getattr(np, function.__name__, None) is function
-        function = getattr(function, method) if is_own else None
-    elif isinstance(first, _DISPATCHER) and len(args) == 3 and isinstance(args[2], dict):
-        function, args, kwargs = args
-        function = None if cast("Any", first).__name__ in _UNMEASURED else function
-    elif isinstance(first, RecordedValue):
-        function = getattr(np.ndarray, name, None)
-    elif isinstance(getattr(first, "__self__", None), _SOURCES) and len(args) == 4:
-        first, _, args, kwargs = args
-        function = _RepeatedDraw(first.__self__, first.__name__)
+def _measured_call(recorder: Recorder, name: str, running: RunningCall) -> KnownCall | None:
+    function, args, kwargs = _repeatable_call(running, name)
     is_plain = kwargs.get("out") is None and kwargs.get("where", True) is True
     if function is None or not is_plain or not all(map(_is_repeatable, leaves([args, kwargs]))):
         return None
@@ -382,13 +392,43 @@ def _measured_call(
     return KnownCall(call, cast("tuple[Symbol, ...]", tuple(symbols)))
 
 
+def _repeatable_call(
+    call: RunningCall, name: str
+) -> tuple[Callable[..., Any] | None, Sequence[Any], Mapping[str, Any]]:
+    """Return a function that repeats a call by NumPy alone, its arguments and its keywords.
+
+    The function is None for a call that an audit cannot repeat.
+    """
+    args, kwargs = call.args, call.kwargs
+    function: Any = None
+    match call.form:
+        case "ufunc":
+            ufunc, method, args, kwargs = args
+            if ufunc.signature or getattr(np, ufunc.__name__, None) is ufunc:
+                function = getattr(ufunc, method)
+        case "function":
+            function, args, kwargs = args
+            if function.__name__ in _UNMEASURED:
+                function = None
+        case "maker":
+            draw, _, args, kwargs = args
+            source = getattr(draw, "__self__", None)
+            if isinstance(source, _SOURCES):
+                function = _RepeatedDraw(source, draw.__name__)
+        case "method":
+            function = getattr(np.ndarray, name, None)
+        case "operator":
+            pass
+    return function, args, kwargs
+
+
 class _RepeatedDraw:
     """A method of a source of random numbers in its present state: each call draws the same."""
 
-    def __init__(self, source: Any, name: str) -> None:
+    def __init__(self, source: np.random.Generator | np.random.RandomState, name: str) -> None:
         is_generator = isinstance(source, _GENERATOR)
         with recording_with(None):
-            self._source = deepcopy(source.bit_generator if is_generator else source)
+            self._source: Any = deepcopy(source.bit_generator if is_generator else source)
         self._is_generator, self._name = is_generator, name
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

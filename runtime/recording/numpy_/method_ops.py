@@ -115,7 +115,9 @@ def adding(function: Callable[..., Any]) -> Symbolic:
     takes = _signature(function)
     first = next(iter(takes.parameters))
 
-    def enter(recorder: Recorder, values: Any, x: Symbol, *args: Any, **kwargs: Any) -> Symbol:
+    def enter(
+        recorder: Recorder, values: NDArray[Any], x: Symbol, *args: Any, **kwargs: Any
+    ) -> Symbol:
         settings = takes.bind(x, *args, **kwargs).arguments
         unknown = settings.keys() - {first, *_SPREADS}
         if unknown:
@@ -195,7 +197,9 @@ def filled(recorder: Recorder, real: Result, value: complex) -> Symbol:
     return recorder.filled(value, real.shape, recorder.dtype(real.dtype))
 
 
-def not_an_op(recorder: Recorder, values: Any, x: Symbol, *args: Any, **kwargs: Any) -> Symbol:
+def not_an_op(
+    recorder: Recorder, values: ArrayLike, x: Symbol, *args: Any, **kwargs: Any
+) -> Symbol:
     """Raise UnrecordedError for a method without an op, so that its result becomes an input."""
     raise UnrecordedError("it has no op")
 
@@ -281,5 +285,7 @@ def dot_method(recorder: Recorder, x: NDArray[Any], symbol: Symbol, other: Array
     return _emitted(recorder, x, symbol, y, recorder.symbol(other))
 
 
-def _emitted(recorder: Recorder, x: NDArray[Any], left: Symbol, y: Any, right: Symbol) -> Symbol:
+def _emitted(
+    recorder: Recorder, x: NDArray[Any], left: Symbol, y: NDArray[Any], right: Symbol
+) -> Symbol:
     return recorder.emit(ops.matmul, (left, right), **product_attributes("dot", (x, y)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, SupportsIndex
+from typing import Any, Literal, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -29,7 +29,7 @@ from graphir.runtime.recording.numpy_.method_ops import (
 from graphir.runtime.recording.numpy_.python_numbers import PythonNumbers
 from graphir.runtime.recording.numpy_.ufunc_ops import returned, stored
 from graphir.runtime.recording.recorder import Recorder
-from graphir.runtime.recording.subscripts import FlatIterator, get, put, put_flat
+from graphir.runtime.recording.subscripts import FlatIterator, Key, get, put, put_flat
 from graphir.runtime.recording.values import (
     RecordedValue,
     RecordingTrace,
@@ -120,7 +120,9 @@ def _sort_rows(recorder: Recorder, x: RecordedValue, *args: Any, **kwargs: Any) 
             trace_of(field, recorder).write(trace_of(rows[name], recorder).read())
 
 
-def _order_of_rows(recorder: Recorder, x: RecordedValue, real: NDArray[Any], order: Any) -> Any:
+def _order_of_rows(
+    recorder: Recorder, x: RecordedValue, real: NDArray[Any], order: str | Sequence[str] | None
+) -> Any:
     """Return the recorded order `real` of the rows of a structured array, by its fields."""
     names = [order] if isinstance(order, str) else list(order or x.plain.dtype.names or ())
     if len(names) == 1 and recorder.has(x.plain.dtype[names[0]]):
@@ -155,7 +157,7 @@ def _partitioned(
     x: Symbol,
     kth: int | Sequence[int],
     axis: int = -1,
-    kind: Any = "introselect",
+    kind: Literal["introselect"] = "introselect",
 ) -> Symbol:
     order = before.argpartition(plains(kth), axis, kind)
     if not np.array_equal(np.take_along_axis(before, order, axis), real, equal_nan=True):
@@ -175,7 +177,9 @@ def _moving(name: str) -> Callable[..., Any]:
     """Return a recorded method whose result is a view if possible, else a copy in another order."""
     places = by_places(name)
 
-    def enter(recorder: Recorder, x: Symbol, real: Any, *args: Any, **kwargs: Any) -> Symbol:
+    def enter(
+        recorder: Recorder, x: Symbol, real: NDArray[Any], *args: Any, **kwargs: Any
+    ) -> Symbol:
         is_plain = kwargs.keys() <= {"order"} and kwargs.get("order", "C") == "C"
         if is_plain and not (name != "reshape" and args):
             return recorder.reshaped(x, real.shape)
@@ -342,7 +346,7 @@ class Methods(PythonNumbers, RecordedValue):
         """Return the array with swapped bytes; no op swaps bytes, so the result is an input."""
         return _NDARRAY.byteswap(self, True) if inplace else _byteswap(self)
 
-    def round(self, decimals: SupportsIndex = 0, out: Any = None) -> Any:  # pyright: ignore
+    def round(self, decimals: SupportsIndex = 0, out: NDArray[Any] | None = None) -> Any:  # pyright: ignore
         """Return the array rounded to a number of decimals."""
         if self.dtype.kind == "f":  # which NumPy rounds in a plain array, by out=...
             return _round(self, decimals, **({} if out is None else {"out": out}))
@@ -360,7 +364,7 @@ class Methods(PythonNumbers, RecordedValue):
             kwargs = {key: value for key, value in kwargs.items() if value is not np.ndarray}
         return _NDARRAY.view(self, *args, **kwargs)
 
-    def copy(self, order: Any = "C") -> Any:
+    def copy(self, order: Literal["K", "A", "C", "F"] | None = "C") -> Any:
         """Return a copy, which has the same symbol."""
         recorder, real = active(), self.plain.copy(order)
         if recorder is None:
@@ -484,7 +488,7 @@ class Methods(PythonNumbers, RecordedValue):
         return tuple(recorder.wrapped(places, recorder.input(places)) for places in real)
 
 
-def _fill(array: NDArray[Any], key: Any, value: Any) -> None:
+def _fill(array: NDArray[Any], key: Key, value: Any) -> None:
     array.fill(value)
 
 
@@ -536,10 +540,10 @@ def _rescued_methods() -> None:
             continue
         of_numpy = getattr(_NDARRAY, name, None)
         if isinstance(method, property) and method.fset is not None:
-            fset = rescued(_plainly(of_numpy.__set__))(method.fset)  # pyright: ignore
+            fset = rescued(_plainly(of_numpy.__set__), "method")(method.fset)  # pyright: ignore
             setattr(Methods, name, property(method.fget, fset, None, method.__doc__))
         elif callable(method) and callable(of_numpy):
-            setattr(Methods, name, rescued(_plainly(of_numpy))(method))
+            setattr(Methods, name, rescued(_plainly(of_numpy), "method")(method))
 
 
 def _plainly(of_numpy: Callable[..., Any]) -> Callable[..., Any]:

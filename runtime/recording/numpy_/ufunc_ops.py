@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, cast
+from types import EllipsisType
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -17,7 +18,7 @@ from graphir.numpy_api.signatures import bound
 from graphir.numpy_api.ufuncs import ACCUMULATIONS, COMPOUNDS, OPS, REDUCTIONS, OpAdder
 from graphir.public import DType, Op, Symbol, ops
 from graphir.runtime.recording.builder import is_truncation
-from graphir.runtime.recording.fallback import note_writes
+from graphir.runtime.recording.fallback import arrays_of, note_writes
 from graphir.runtime.recording.numpy_.method_ops import (
     axis_of,
     in_memory_order,
@@ -34,7 +35,6 @@ from graphir.runtime.recording.values import (
     UnrecordedError,
     plain,
     plains,
-    trace_of,
 )
 from graphir.semantics.numpy_loops import CLIP, LIKE_POWERS, has_op_bits, loop_attribute
 from graphir.semantics.sums import SumOrder
@@ -115,8 +115,13 @@ def _power(base: Symbol, exponent: Symbol) -> Symbol | None:
 
 # -- arrays of the program that receive results by `out=`
 
+Outs: TypeAlias = (
+    "NDArray[Any] | tuple[NDArray[Any] | EllipsisType | None, ...] | EllipsisType | None"
+)
+"""The argument `out` of a function of NumPy; `...` asks for a 0-d array instead of a scalar."""
 
-def outs_of(out: Any, count: int) -> tuple[Any, ...]:
+
+def outs_of(out: Outs, count: int) -> tuple[Any, ...]:
     """Return the arrays of `out=` as a tuple of `count`, with None for each new array.
 
     `...` also stands for a new array: it asks NumPy for a 0-d array instead of a scalar.
@@ -136,7 +141,7 @@ def plain_kwargs(kwargs: Mapping[str, Any]) -> dict[str, Any]:
     return settings
 
 
-def returned(out: Any, real: Any) -> Any:
+def returned(out: Outs, real: Any) -> Any:
     """Return the result of a call with `out=`: the arrays of `out`, and new results elsewhere."""
     if not isinstance(real, tuple):
         into = outs_of(out, 1)[0]
@@ -161,10 +166,7 @@ def store(recorder: Recorder, name: str, out: NDArray[Any], symbolic: Callable[[
         return recorder.broadcast(cast, out.shape)
 
     symbol = recorder.result_symbol(name, real, enter)
-    if isinstance(out, RecordedValue):
-        trace_of(out, recorder).write(symbol)
-    else:
-        recorder.memory.note_plain_write(out, symbol)
+    recorder.note_write(out, symbol)
 
 
 def stored(
@@ -192,8 +194,7 @@ def at(recorder: Recorder, ufunc: np.ufunc, inputs: tuple[Any, ...]) -> None:
         f"use x[places] = np.{ufunc.__name__}(x[places], ...) where no place repeats, or "
         "np.bincount for sums",
     )
-    if isinstance(target, RecordedValue):
-        note_writes(recorder, name, [target])
+    note_writes(recorder, name, arrays_of(target))
 
 
 def method_of(
@@ -296,7 +297,12 @@ def _reduced(
 
 
 def _sum_over(
-    recorder: Recorder, op: Op, dtype: Any, values: ArrayLike, x: Symbol, axes: tuple[int, ...]
+    recorder: Recorder,
+    op: Op,
+    dtype: DType | None,
+    values: ArrayLike,
+    x: Symbol,
+    axes: tuple[int, ...],
 ) -> Symbol:
     addition = sum_order(values, axes, True) if op is ops.sum else None
     arguments = ReductionArguments(axes, dtype=dtype, order=addition or SumOrder())
@@ -316,9 +322,15 @@ def _of_accumulate(
     x: Symbol, axis: int = 0, dtype: DTypeLike | None = None, out: NDArray[Any] | None = None
 ) -> None: ...
 def _of_reduceat(
-    x: Symbol, indices: ArrayLike, axis: int = 0, dtype: DTypeLike | None = None, out: Any = None
+    x: Symbol,
+    indices: ArrayLike,
+    axis: int = 0,
+    dtype: DTypeLike | None = None,
+    out: NDArray[Any] | None = None,
 ) -> None: ...
-def _of_outer(x: Symbol, y: Symbol, dtype: DTypeLike | None = None, out: Any = None) -> None: ...
+def _of_outer(
+    x: Symbol, y: Symbol, dtype: DTypeLike | None = None, out: NDArray[Any] | None = None
+) -> None: ...
 
 
 _PARAMETERS: dict[str, Any] = {

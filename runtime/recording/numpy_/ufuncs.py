@@ -49,7 +49,7 @@ def _plainly(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Kwargs
     return returned(kwargs.get("out"), real)
 
 
-@rescued(_plainly)
+@rescued(_plainly, "ufunc")
 def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a ufunc, or a method of a ufunc, on recorded operands; record the ops of its result."""
     recorder = recording()
@@ -104,7 +104,9 @@ class _Temporary(np.ndarray[Any, Any]):
         return _reference_counts(ufunc, method, inputs, kwargs)
 
 
-def _reference_counts(ufunc: np.ufunc, method: str, inputs: Any, kwargs: Kwargs) -> list[int]:
+def _reference_counts(
+    ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Kwargs
+) -> list[int]:
     return [getrefcount(value) for value in inputs]
 
 
@@ -118,8 +120,12 @@ def _temporary_counts() -> Any:
 
 
 def _as_elided(
-    ufunc: np.ufunc, inputs: Sequence[Any], counts: Sequence[int], values: Sequence[Any], real: Any
-) -> Any:
+    ufunc: np.ufunc,
+    inputs: Sequence[Any],
+    counts: Sequence[int],
+    values: Sequence[Any],
+    real: NDArray[Any],
+) -> NDArray[Any]:
     """Return the result of an operator in the layout of a temporary into which NumPy writes it.
 
     NumPy itself takes no recorded array for a temporary, because `plain` is a second reference.
@@ -160,7 +166,7 @@ def _operated(function: Callable[..., Any], ufunc: np.ufunc, inputs: tuple[Any, 
     return function(*map(plain, inputs))
 
 
-@rescued(_operated)
+@rescued(_operated, "operator")
 def operate(function: Callable[..., Any], ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
     """Apply an operator to NumPy scalars, which is faster than its ufunc, and record the ufunc."""
     recorder = recording()
