@@ -1,4 +1,4 @@
-"""Import names: which modules are this project's, and the short names of two packages.
+"""Import names: this project's modules, the short names of two packages, optional packages.
 
 The folders `passes` and `runtime` of the repository are the packages `graphir.passes` and
 `graphir.runtime`. `import passes` and `import runtime` give the same modules, in a checkout and
@@ -79,3 +79,13 @@ def install() -> None:
     """Let the short names be imported."""
     if not any(type(x).__name__ == _ShortNames.__name__ for x in sys.meta_path):
         sys.meta_path.insert(0, _ShortNames())  # pyright: ignore
+
+
+def optional(module: str, package: str, what: str) -> Any:
+    """Import a module of an optional package; the ImportError names the package to install."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise ImportError(
+            f"{what} needs the package {package!r}, which is not installed"
+        ) from error

@@ -23,8 +23,7 @@ from graphir.conversions import convert
 from graphir.public import DType, Graph, GraphirError, Symbol, ops
 from graphir.runtime.array_api.lazy import ARRAYS, PENDING, TAPE, Lazy
 from graphir.runtime.program import Program
-from graphir.runtime.references import counts_references
-from graphir.runtime.results import REFUSAL_ERRORS, refused
+from graphir.runtime.results import REFUSAL_ERRORS, counts_references, refused
 from graphir.semantics.evaluation import contiguous, settings_of
 from graphir.semantics.kernels import KERNELS
 

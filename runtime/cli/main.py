@@ -32,8 +32,8 @@ from graphir.runtime.cli.export import add_export
 from graphir.runtime.cli.graphs import load_graph, load_run
 from graphir.runtime.cli.inputs import path
 from graphir.runtime.cli.rules_and_lattices import add_rules_and_lattices
-from graphir.runtime.execution import execute
 from graphir.runtime.program import Program
+from graphir.runtime.program.program import execute
 from graphir.runtime.program.tier import Mode
 from graphir.runtime.value_files import write_outputs
 from graphir.text.printer import large_constants

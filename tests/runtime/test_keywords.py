@@ -23,7 +23,7 @@ from graphir.runtime.recording.numpy_ import (
     functions,
     method_ops,
     methods,
-    ufunc_methods,
+    ufunc_ops,
     ufuncs,
 )
 from tests.support.replays import identical
@@ -63,7 +63,7 @@ def rows() -> Iterator[Row]:
     )
     for name, handler in dispatch._METHODS.items():
         yield np.add if name == "__call__" else getattr(np.add, name), handler, 3
-    for name, handler in ufunc_methods._PARAMETERS.items():
+    for name, handler in ufunc_ops._PARAMETERS.items():
         yield getattr(np.add, name), handler, 0
     yield np.add, ufuncs._settings, 0
     yield np.array, creation._conversion, 0

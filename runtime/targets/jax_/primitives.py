@@ -16,9 +16,9 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from graphir.conversions import Step
 from graphir.dtypes import DTypeLike
+from graphir.import_names import optional
 from graphir.ops.dims import evaluate
 from graphir.public import DType, Graph, Symbol
-from graphir.runtime.optional import optional
 from graphir.runtime.targets.emission import EngineConversions, op_names
 from graphir.semantics.kernels import KERNELS
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from graphir.hints import ArrayOrNumber
+from graphir.import_names import optional
 from graphir.passes import decompose
 from graphir.passes.pipeline import lower_to_ops
 from graphir.public import DType, ExecutionError, Graph, Symbol, ops
 from graphir.runtime.binding import match_inputs, numpy_name, sizes_of
-from graphir.runtime.optional import optional
 from graphir.runtime.targets.emission import (
     emitter,
     evaluate_graph,

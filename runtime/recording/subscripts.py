@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
 from typing import Any, TypeAlias, cast
@@ -17,10 +17,9 @@ from graphir.location import ASSIGN
 from graphir.numpy_api import view_steps as steps
 from graphir.numpy_api.view_steps import Cut
 from graphir.public import Symbol, ops
-from graphir.runtime.recording.leaving import AS_TEXT
+from graphir.runtime.recording.leaving import AS_TEXT, is_text
 from graphir.runtime.recording.numpy_.dates import in_unit
 from graphir.runtime.recording.numpy_.python_numbers import RecordedInt
-from graphir.runtime.recording.operands import is_text
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.structured import parts_of
 from graphir.runtime.recording.values import (
@@ -264,7 +263,7 @@ def put(
     trace = trace_of(x, recorder)
     # Some symbols are read from memory alone, so their reads come before the write.
     before = trace.read()
-    value_symbol = recorder.before(value) if isinstance(value, (np.ndarray, list, tuple)) else value
+    value_symbol = recorder.before(value) if isinstance(value, (np.ndarray, list, tuple)) else None
     is_list = isinstance(value, (list, tuple))  # NumPy assigns the rows of a list one by one
     aliases = _reads(key, x) or (is_list and _reads(value, x))
     recorder.call(write, (x.plain, real_key, plains(value)), {})
@@ -313,7 +312,12 @@ def _unknown() -> Symbol:
 
 
 def _scattered(
-    recorder: Recorder, x: RecordedValue, before: Symbol, key: Key, value: Any, value_symbol: Any
+    recorder: Recorder,
+    x: RecordedValue,
+    before: Symbol,
+    key: Key,
+    value: Any,
+    value_symbol: Symbol | None,
 ) -> Symbol:
     """Return the symbol of the whole array x after an assignment by a mask or by indices."""
     if _is_mask(key, x) and np.ndim(plain(value)) == 0:
@@ -338,19 +342,24 @@ def _is_mask(key: Key, x: RecordedValue) -> bool:
 
 
 def assigned(
-    recorder: Recorder, value: Any, value_symbol: Any, into: Array, real: Array | None = None
+    recorder: Recorder,
+    value: Any,
+    value_symbol: Symbol | None,
+    into: Array,
+    real: Array | None = None,
 ) -> Symbol:
     """Return the symbol of a value assigned into an array: implicitly cast, and broadcast.
 
+    `value_symbol` is the symbol before NumPy wrote, or None of a value that no write changes.
     `into` has the dtype and shape of the destination. `real` are the values that NumPy has stored.
     """
     to = recorder.dtype(into.dtype)
     if isinstance(value, RecordedNumber):
-        value = value_symbol = value.scalar
+        value = value.scalar
     if is_literal(value):
         symbol = recorder.assigned_literal(value, to)
     else:
-        symbol = value_symbol if isinstance(value_symbol, Symbol) else recorder.symbol(value)
+        symbol = recorder.symbol(value) if value_symbol is None else value_symbol
     symbol = in_unit(recorder, symbol, value, into.dtype)
     cast = recorder.converted(symbol, value, to, "value", ASSIGN, real, ASSIGN)
     return recorder.broadcast(cast, into.shape)
@@ -398,7 +407,9 @@ def add_at(recorder: Recorder, ufunc: np.ufunc, x: RecordedValue, key: Key, valu
     trace.write(recorder.result_symbol(f"{ufunc.__name__}.at", x.plain, enter))
 
 
-def put_flat(x: RecordedValue, write: Callable[..., None], args: Any, key: Any, value: Any) -> None:
+def put_flat(
+    x: RecordedValue, write: Callable[..., None], args: Sequence[Any], key: Any, value: Any
+) -> None:
     """Call `write(*args)`, which assigns values at row-major positions, and record it.
 
     `key` selects the positions. NumPy repeats or truncates the values to the number of positions.
