@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from graphir import DType, PromotionRules, laws, rule_sets
-from graphir.drawing.lattices import lattice_svg
+from graphir.drawing.formats import lattice_svg
 from graphir.drawing.promotion_tables import TableCell, grid_svg, table_cell, table_svg
 from graphir.dtype_lattices.order import LAWS as JOIN_LAWS
 from graphir.promotion.explicit import EXPLICIT

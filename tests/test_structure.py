@@ -41,7 +41,7 @@ FACADES = {
     "graphir.pytest_plugin": "graphir.runtime.testing graphir.runtime.testing.run",
     "graphir.dtype_lattices.order": (
         "graphir.dtype_lattices.files graphir.rule_reports.findings graphir.rule_reports.fragments "
-        "graphir.drawing.lattices"
+        "graphir.drawing.formats"
     ),
     "graphir.promotion.rules": (
         "graphir.rule_reports.explanation graphir.rule_reports.laws "
@@ -49,7 +49,7 @@ FACADES = {
     ),
     "graphir.ops.dims": "graphir.ops.grammar",  # Dim("2*n + 1")
     "graphir.ir.serialization": (
-        "graphir.text.files graphir.text.parser graphir.text.printer graphir.drawing.graphs"
+        "graphir.text.files graphir.text.parser graphir.text.printer graphir.drawing.formats"
     ),
     "graphir.ir.symbol": ("graphir.text.printer graphir.ir.operators.clipping"),
     "graphir.passes.analysis.casts.report": (

@@ -114,7 +114,7 @@ class Lattice(Generic[Node]):
 
     def _repr_html_(self) -> str:
         """Return HTML for notebooks: a drawing of the lattice."""
-        from graphir.drawing.lattices import lattice_html
+        from graphir.drawing.formats import lattice_html
 
         return lattice_html(self)
 

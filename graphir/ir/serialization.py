@@ -46,7 +46,7 @@ class GraphFacade:
 
     def _repr_html_(self) -> str:
         """Return HTML for a notebook: a drawing of the graph, and its text in a folded section."""
-        from graphir.drawing.graphs import graph_html
+        from graphir.drawing.formats import graph_html
 
         return graph_html(cast("Graph", self))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphir.drawing.graphs import GRAPH_FORMATS
+from graphir.drawing.formats import GRAPH_FORMATS
 from graphir.drawing.loss_levels import Mark, gravest, mark
 from graphir.passes.analysis.casts import CastReport, cast_report
 from graphir.public import Graph, GraphError
@@ -13,7 +13,7 @@ def draw(subject: Graph | CastReport, format: str = "svg") -> str:  # noqa: A002
 
     The mark of a cast shows the loss that its rows in the report have: the report `subject`, or the
     `cast_report` of the graph `subject`. A cast without rows is marked by its dtypes (see
-    `graphir.drawing.graphs`). Raises GraphError for another format.
+    `graphir.drawing.formats`). Raises GraphError for another format.
     """
     if format not in GRAPH_FORMATS:
         raise GraphError(f"a graph is drawn as {', '.join(GRAPH_FORMATS)}", got=f"{format!r}")

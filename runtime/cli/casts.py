@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, get_args
 
-from graphir.drawing.graphs import GRAPH_FORMATS
+from graphir.drawing.formats import GRAPH_FORMATS
 from graphir.loss import LOSS_KINDS
 from graphir.passes import CastReport, cast_report, draw, lower
 from graphir.passes.analysis.casts import Kind, StepLoss

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from graphir.drawing.lattices import LATTICE_FORMATS
+from graphir.drawing.formats import LATTICE_FORMATS
 from graphir.drawing.promotion_tables import table_svg
 from graphir.dtype_lattices.order import LAWS as JOIN_LAWS
 from graphir.dtype_lattices.order import Cyclic, Lattice

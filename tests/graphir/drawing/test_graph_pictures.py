@@ -20,7 +20,7 @@ import graphir
 from graphir import DType, Graph, GraphError, ops
 from graphir.conversions import convert
 from graphir.drawing.diagram import Cluster, Diagram, graph_diagram
-from graphir.drawing.graphs import (
+from graphir.drawing.formats import (
     GRAPH_FORMATS,
     graph_dot,
     graph_html,
