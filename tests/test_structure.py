@@ -53,11 +53,11 @@ FACADES = {
     ),
     "graphir.ir.symbol": ("graphir.text.printer graphir.ir.operators.clipping"),
     "graphir.passes.analysis.casts.report": (
-        "graphir.passes.reports.json_ graphir.passes.reports.html_rows "
+        "graphir.passes.reports.json_ graphir.passes.reports.html "
         "graphir.passes.reports.sentences graphir.passes.reports.text"
     ),
     "graphir.passes.analysis.diff": (
-        "graphir.passes.reports.html_rows graphir.passes.reports.sentences"
+        "graphir.passes.reports.html graphir.passes.reports.sentences"
     ),
     "graphir.rule_reports.explanation": "graphir.rule_reports.fragments",
     "graphir.passes.analysis.casts.rows": "graphir.passes.analysis.casts.sites",  # CastRow.to_json

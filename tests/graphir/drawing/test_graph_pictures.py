@@ -30,7 +30,7 @@ from graphir.drawing.formats import (
 from graphir.drawing.loss_levels import KINDS, Mark, level
 from graphir.loss import loss
 from graphir.passes import cast_report, draw, implicit_cast, lower
-from graphir.passes.reports.picture import marks_of
+from graphir.passes.reports import marks_of
 from tests.support.drawing import Program, programs
 from tests.support.pictured_graphs import hostile, mixed
 from tests.support.pictures import SVG
