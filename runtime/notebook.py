@@ -14,7 +14,7 @@ from importlib import import_module
 from types import FrameType
 from typing import Any, NoReturn
 
-from graphir.escape import printable
+from graphir.display import printable
 from graphir.passes import CastReport, cast_report
 from graphir.passes.reports import DTYPE_FORMATS, REPORT_FORMATS
 from graphir.public import DType, Graph, GraphError, GraphirError

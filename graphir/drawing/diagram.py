@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from graphir import ops
 from graphir.decorators import uncollected
+from graphir.display import printable
 from graphir.drawing.loss_levels import (
     KINDS,
     LEVELS,
@@ -24,7 +25,6 @@ from graphir.drawing.loss_levels import (
     gravest,
 )
 from graphir.dtypes import DType
-from graphir.escape import printable
 from graphir.ir.graph import Graph
 from graphir.ir.inlining import Junction, inlined
 from graphir.ir.symbol import Symbol

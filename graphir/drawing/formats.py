@@ -10,15 +10,14 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
+from graphir.display import LARGEST, folded, fragment, paragraphs, printable, tag, verbatim
 from graphir.drawing.diagram import Cluster, Diagram, Item, Look, NodeBox, graph_diagram
 from graphir.drawing.loss_levels import KINDS, Marks
 from graphir.drawing.svg import diagram_svg, shade
 from graphir.dtype_lattices.order import Lattice
 from graphir.dtypes import DType
-from graphir.escape import printable
 from graphir.ir.graph import Graph
 from graphir.location import CastKind
-from graphir.markup import LARGEST, folded, fragment, paragraphs, tag, verbatim
 from graphir.text.printer import text_lines
 
 

@@ -21,8 +21,8 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
 
+from graphir.display import printable
 from graphir.errors import GraphError, PromotionError
-from graphir.escape import printable
 
 Node = TypeVar("Node", bound=Hashable)
 
@@ -274,13 +274,13 @@ class Violations(list[Violation]):
 
     def __repr__(self) -> str:
         """Return a line for each law: it holds, or its number of violations and the first one."""
-        from graphir.rule_reports.findings import report
+        from graphir.rule_reports.laws import report
 
         return report(self, self.laws)
 
     def _repr_html_(self) -> str:
         """Return HTML for notebooks: the lines of `repr`, and counterexamples, folded."""
-        from graphir.rule_reports.fragments import laws_fragment
+        from graphir.rule_reports.laws import laws_fragment
 
         return laws_fragment(self)
 

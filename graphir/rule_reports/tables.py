@@ -8,10 +8,9 @@ from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import Literal, TypeAlias
 
+from graphir.display import count_text, fragment, paragraphs, tag, text
 from graphir.dtypes import DType
-from graphir.markup import tag, text
 from graphir.promotion.rules import PromotionRules
-from graphir.rule_reports.findings import count_text
 
 Table: TypeAlias = dict[DType, dict[DType, DType | None]]
 Loss: TypeAlias = Literal["exact", "loses", "raises"]
@@ -209,3 +208,18 @@ COLORS: dict[Loss, str] = {"exact": "#d9f0dd", "loses": "#ffe2b3", "raises": "#e
 
 _ANSI: dict[Loss, str] = {"exact": "32", "loses": "33", "raises": "90"}
 _UNDERLINE = ";4"
+
+
+# -- notebooks
+
+
+def table_fragment(table: Table) -> str:
+    """Return a table of short names, coloured by loss; one of many dtypes without narrow ones."""
+    return fragment(*table_parts(table))
+
+
+def table_parts(table: Table) -> tuple[str, str]:
+    """Return the elements of a table: its grid, and its notes."""
+    part, note = brief_table(table)
+    notes = paragraphs([*table_notes(part), *([note] if note else [])])
+    return tag("div", html_grid(part), class_="scroll"), notes

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias, overload
 
 from graphir.decorators import uncollected
-from graphir.escape import brief, printable
+from graphir.display import brief, printable
 from graphir.ir.inlining import Junction, inlined, original_of
 from graphir.passes.analysis import ItemSequence
 from graphir.passes.analysis.rebuild import Literals, Rebuilt, rebuilt

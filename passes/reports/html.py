@@ -14,9 +14,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graphir.decorators import uncollected
-from graphir.escape import printable
-from graphir.markup import ROWS as FRAGMENT_ROWS
-from graphir.markup import code, entries, folded, fragment, paragraphs, table, tag, text
+from graphir.display import ROWS as FRAGMENT_ROWS
+from graphir.display import code, entries, folded, fragment, paragraphs, printable, table, tag, text
 from graphir.ops.dims import Dim, Size
 from graphir.passes.analysis.casts.sites import Cascade
 from graphir.passes.reports import draw, phrases

@@ -6,14 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
+from graphir.display import count_text, printable
 from graphir.drawing.loss_levels import Level
 from graphir.drawing.loss_levels import level as gravity
-from graphir.escape import printable
 from graphir.ir.operators.in_place import SIGNS
 from graphir.location import Location
 from graphir.ops.dims import Size
 from graphir.passes.analysis.casts.conversion import Kind
-from graphir.rule_reports.findings import count_text
 from graphir.rule_reports.tables import aligned
 from graphir.source_text import source_line
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphir.escape import printable
+from graphir.display import count_text, printable
 from graphir.ir.op_builder import infer
 from graphir.location import NUMPY
 from graphir.passes.analysis.casts.fixes import number_fix, source_fix
@@ -36,7 +36,6 @@ from graphir.passes.analysis.rebuild import is_literal
 from graphir.passes.analysis.suggestions import UncastOp, operand_name, rewritten
 from graphir.passes.reports import phrases
 from graphir.public import DType, Graph, GraphirError, Location, Symbol, ops
-from graphir.rule_reports.findings import count_text
 from graphir.source_text import is_cell
 
 if TYPE_CHECKING:

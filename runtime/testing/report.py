@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from graphir.escape import printable
+from graphir.display import count_text, printable
 from graphir.passes.reports.terminal import fitted
-from graphir.rule_reports.findings import count_text
 from graphir.runtime.testing.baseline import Finding
 from graphir.runtime.testing.ledger import CastFact, Difference, Ledger
 

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, get_args
 from numpy.typing import NDArray
 
 from graphir.decorators import uncollected
+from graphir.display import brief
 from graphir.dtypes import DTypeLike
-from graphir.escape import brief
 from graphir.ir.inlining import inlined
 from graphir.ir.liveness import live_mask
 from graphir.location import INTERMEDIATE

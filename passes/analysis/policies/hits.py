@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from graphir import ops
 from graphir.decorators import uncollected
+from graphir.display import count_text, printable
 from graphir.dtypes import DType
 from graphir.errors import CastWarning
-from graphir.escape import printable
 from graphir.ir.implied_casts import ImpliedCast, implied
 from graphir.ir.inlining import inlined
 from graphir.ir.liveness import all_live, live_mask
@@ -32,7 +32,6 @@ from graphir.passes.analysis.policies.patterns import (
     within,
 )
 from graphir.passes.analysis.suggestions import Promotion, UncastOp, cast_assignment, fix, rewritten
-from graphir.rule_reports.findings import count_text
 from graphir.source_text import is_cell
 
 if TYPE_CHECKING:

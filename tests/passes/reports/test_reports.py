@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from graphir import Graph
-from graphir.escape import printable
+from graphir.display import printable
 from graphir.passes import CastReport, cast_report
 from graphir.passes.reports import REPORT_FORMATS, phrases
 from graphir.passes.reports.html import report_fragment, report_html
