@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
-from typing import Any
+from typing import TypeAlias
 
 
 def printable(text: str, most: int | None = 200, keep: str = "") -> str:
@@ -54,7 +54,11 @@ ROWS = 50
 _ROOM = 30_000  # the most characters of one table
 
 
-def tag(name: str, *content: str, **attributes: Any) -> str:
+Attribute: TypeAlias = "str | float | None"
+"""The value of an attribute of an element; a bool gives or omits the name alone."""
+
+
+def tag(name: str, *content: str, **attributes: Attribute) -> str:
     """Return an element; its content is HTML, its attributes text: `class_="note"`, `data_at=3`.
 
     Omits attributes that are None or False. An attribute that is True has no value.
@@ -85,7 +89,7 @@ def entries(pairs: Iterable[tuple[str, str]]) -> str:
     return tag("dl", *parts)
 
 
-def _attribute(name: str, value: Any) -> str:
+def _attribute(name: str, value: Attribute) -> str:
     if value is None or value is False:
         return ""
     value_text = printable(str(value), 1000, keep="\n")

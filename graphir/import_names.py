@@ -14,7 +14,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
     from importlib.metadata import EntryPoints
+    from types import ModuleType
 
 _SHORT = ("passes", "runtime")
 
@@ -53,7 +56,9 @@ def _share(name: str) -> Any:
 class _ShortNames:
     """Finder and loader of modules by short names: `passes.pipeline` is graphir.passes.pipeline."""
 
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
         """Return a spec of this loader, of another module that has the name, or None."""
         package, _, rest = name.partition(".")
         if package not in _SHORT:
@@ -69,7 +74,7 @@ class _ShortNames:
                 return spec
         return type(sys.__spec__)(name, self)  # pyright: ignore
 
-    def create_module(self, spec: Any) -> Any:
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
         """Return the module of the long name."""
         name = spec.name
         module = _share(name) if name in _SHORT else import_module(f"graphir.{name}")

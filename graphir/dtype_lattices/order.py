@@ -20,6 +20,7 @@ from itertools import combinations, product
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphir.display import printable
 from graphir.errors import GraphError, PromotionError
@@ -361,7 +362,9 @@ def _of_triples(
     return violations, count - len(violations)
 
 
-def _associativity_violation(nodes: Sequence[Any], table: Any, key: int, n: int) -> Violation:
+def _associativity_violation(
+    nodes: Sequence[Any], table: NDArray[Any], key: int, n: int
+) -> Violation:
     """Decode a key of `_of_triples` into its triple, and return the triple's violation."""
     places = key // n // n % n, key // n % n, key % n
     i, j, k = places

@@ -187,7 +187,7 @@ def _graph(rules: PromotionRules) -> Graph:
     return graph
 
 
-def _with(rules: PromotionRules, dtype: DType, value: Any) -> str:
+def _with(rules: PromotionRules, dtype: DType, value: complex) -> str:
     """Describe the dtype of an array plus a literal, and the literal's value if it changes."""
     graph = _graph(rules)
     try:
@@ -220,7 +220,7 @@ def _beside(rules: PromotionRules) -> str:
     return f"int8 beside a 0-d int64 is {by_value}"
 
 
-def _alone(rules: PromotionRules, value: Any) -> str:
+def _alone(rules: PromotionRules, value: complex) -> str:
     """Describe the dtype of a literal without partners, and its concrete dtype."""
     try:
         dtype = _graph(rules).scalar(value).dtype

@@ -530,7 +530,7 @@ class Literals:
             return None
 
 
-def own_dtype(rules: PromotionRules, value: Any) -> DType | None:
+def own_dtype(rules: PromotionRules, value: complex) -> DType | None:
     """Return the dtype that rules give a lone Python number, or None if they refuse it."""
     try:
         return rules.literal(value)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from graphir.decorators import uncollected
 from graphir.display import ROWS as FRAGMENT_ROWS
@@ -354,7 +354,7 @@ def _nominal(size: Size) -> float:
     return size.evaluate(dict.fromkeys(size.names(), 1000)) if isinstance(size, Dim) else size
 
 
-def chip(row: CastRow, times: int = 1, **attributes: Any) -> str:
+def chip(row: CastRow, times: int = 1, **attributes: str | None) -> str:
     """Return a conversion as an element coloured by its loss; a link if `href` is given."""
     count = tag("b", f"&times; {times:,}") if times > 1 else ""
     name = "a" if attributes.get("href") else "span"

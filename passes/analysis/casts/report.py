@@ -358,7 +358,7 @@ def _is_same(graph: Graph, conversion: CastConversion) -> bool:
     return concrete(dtypes[0]) is concrete(dtypes[1])
 
 
-def _require_choice(value: Any, choices: Sequence[str], what: str) -> None:
+def _require_choice(value: str | None, choices: Sequence[str], what: str) -> None:
     if value is not None and value not in choices:
         raise GraphError(f"{what} {', '.join(choices)}", got=f"{value!r}")
 
