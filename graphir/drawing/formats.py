@@ -149,12 +149,7 @@ LATTICE_FORMATS: dict[str, Callable[[Lattice[Any]], str]] = {
 
 # -- DOT and Mermaid, with the shapes and colours of the SVG
 
-_DOT_SHAPES: dict[Look, str] = {
-    "input": "oval",
-    "cast": "hexagon",
-    "fold": "box3d",
-    "output": "oval",
-}
+_DOT_SHAPES = {"input": "oval", "cast": "hexagon", "fold": "box3d", "output": "oval"}
 _MERMAID_SHAPES: dict[Look, tuple[str, str]] = {
     "input": ("([", "])"),
     "op": ("(", ")"),

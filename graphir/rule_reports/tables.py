@@ -159,7 +159,9 @@ def json_table(rules: PromotionRules) -> str:
 
 def html_grid(table: Table) -> str:
     """Return a table of short names in HTML, whose cells have a class by their loss."""
-    heads = tag("tr", tag("th"), *(tag("th", text(b.short), scope="col", title=str(b)) for b in table))
+    heads = tag(
+        "tr", tag("th"), *(tag("th", text(b.short), scope="col", title=str(b)) for b in table)
+    )
     rows = (
         tag("tr", tag("th", text(a), scope="row"), *(_html_cell(a, b, table) for b in row))
         for a, row in table.items()

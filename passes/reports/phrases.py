@@ -230,21 +230,24 @@ def path(row: CastRow) -> str:
 
 def why(row: CastRow) -> str:
     """Return the phrase for the origin of the cast: a rule set and path, the program, a store."""
-    if row.kind == "explicit":
-        return "written by the program"
-    if row.kind == "legalization":
-        return "no machine computes in it"
-    if row.kind == "autocast":
-        return "inserted by autocast"
+    if row.kind in _WRITERS:
+        return _WRITERS[row.kind]
     if row.kind == "exporter":
         return f"inserted by {printable(row.op)}"
-    if row.kind == "assignment":
-        return "written to an array of that dtype"
     if _is_loss(row):
         return f"lost values: {row.kind}"
     cause = row.demanding
     place = "" if cause is None else f", as {cause.op.name} at {printable(cause.location.layered)}"
     return f"under {printable(row.rule)} ({path(row)}){place}"
+
+
+_WRITERS: dict[str, str] = {
+    "explicit": "written by the program",
+    "legalization": "no machine computes in it",
+    "autocast": "inserted by autocast",
+    "assignment": "written to an array of that dtype",
+}
+"""The origins of casts that no rule set inserts, by the kind of cast."""
 
 
 def what(row: CastRow) -> str:
@@ -439,10 +442,7 @@ def region(row: CastRow) -> SourceRegion:
     expression, (start, end), location = row.expression, row.span, row.location
     if expression is None or start == end:
         return whole(location)
-    first, last = (
-        _advance(location, expression.text[:start]),
-        _advance(location, expression.text[:end]),
-    )
+    first, last = (_advance(location, expression.text[:at]) for at in (start, end))
     return SourceRegion(location.file, *first, *last, location.source)
 
 
