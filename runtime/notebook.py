@@ -15,10 +15,9 @@ from importlib import import_module
 from types import FrameType
 from typing import Any, NoReturn, Protocol
 
-from graphir.escape import printable
+from graphir.display import printable
 from graphir.passes import CastReport, cast_report
-from graphir.passes.reports import REPORT_FORMATS
-from graphir.passes.reports.dtypes import DTYPE_FORMATS
+from graphir.passes.reports import DTYPE_FORMATS, REPORT_FORMATS
 from graphir.public import DType, Graph, GraphError, GraphirError
 from graphir.runtime.cli.arguments import add_rule_set, output_format, user_frames, write_text
 from graphir.runtime.cli.casts import add_filters, add_run_options, selected

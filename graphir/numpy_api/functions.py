@@ -19,7 +19,7 @@ from graphir import ops
 from graphir.dtypes import DType, DTypeLike, numpy_code
 from graphir.errors import GraphError, ShapeError
 from graphir.hints import ArrayOrNumber, Int, Ints, Number, NumPyCode
-from graphir.ir.operators.clipping import clip
+from graphir.ir.operators.composition import clip
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api import reductions
 from graphir.numpy_api.interpolation import INTERPOLATION, interpolated

@@ -7,12 +7,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, get_args
 
-from graphir.drawing.graphs import GRAPH_FORMATS
+from graphir.drawing.formats import GRAPH_FORMATS
 from graphir.loss import LOSS_KINDS
 from graphir.passes import CastReport, cast_report, draw, lower
 from graphir.passes.analysis.casts import Kind, StepLoss
-from graphir.passes.reports import REPORT_FORMATS
-from graphir.passes.reports.dtypes import DTYPE_FORMATS
+from graphir.passes.reports import DTYPE_FORMATS, REPORT_FORMATS
 from graphir.public import DType, ExecutionError, Graph
 from graphir.runtime.audit import audit
 from graphir.runtime.cli.arguments import (

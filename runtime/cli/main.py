@@ -12,7 +12,7 @@ from typing import Any, NoReturn, get_args
 
 import numpy as np
 
-from graphir.escape import printable
+from graphir.display import printable
 from graphir.passes import lower
 from graphir.passes.reports.terminal import terminal_width
 from graphir.public import Graph, GraphirError

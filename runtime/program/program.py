@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir.decorators import uncollected
-from graphir.escape import printable
+from graphir.display import printable
 from graphir.hints import ArrayOrNumber
 from graphir.ir.liveness import binders_of
 from graphir.passes import lower

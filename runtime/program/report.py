@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from graphir.escape import brief, printable
-from graphir.markup import fragment, paragraphs, verbatim
+from graphir.display import brief, fragment, paragraphs, printable, verbatim
 from graphir.passes.rewriter import bodies_of
 from graphir.public import ExecutionError, Symbol, TensorType, ops
 from graphir.runtime.binding import bind

@@ -10,7 +10,6 @@ from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from graphir.numpy_api.arrays.operands import leaves
 from numpy.typing import NDArray
 
 from graphir.import_names import is_own_module
@@ -27,6 +26,7 @@ from graphir.runtime.recording.values import (
     plain,
     plains,
 )
+from graphir.semantics.library_calls import leaves
 
 if TYPE_CHECKING:
     from graphir.runtime.recording.builder import NotingBuilder

@@ -18,9 +18,8 @@ from typing import Any, cast
 
 import numpy as np
 
+from graphir.display import code, count_text, fragment, paragraphs, printable, table, text
 from graphir.dtypes import DTypeLike
-from graphir.escape import printable
-from graphir.markup import code, fragment, paragraphs, table, text
 from graphir.ops.grammar import is_foreign
 from graphir.passes import CastReport, cast_report
 from graphir.passes.analysis.casts import ProgramInterface, Unseen
@@ -37,7 +36,6 @@ from graphir.public import (
     TensorType,
 )
 from graphir.public import rules as rules_named
-from graphir.rule_reports.findings import count_text
 from graphir.runtime.audit.audit import audit_program
 from graphir.runtime.audit.opaque import OpaqueStep, RecordedFacts
 from graphir.runtime.audit.subject import AuditedProgram, AuditOptions

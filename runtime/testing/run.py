@@ -8,11 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from graphir.escape import printable
+from graphir.display import count_text, printable
 from graphir.passes import Policy
 from graphir.passes.reports.terminal import fitted
 from graphir.public import GraphError, rules
-from graphir.rule_reports.findings import count_text
 from graphir.runtime.testing import baseline
 from graphir.runtime.testing.baseline import Finding
 from graphir.runtime.testing.ledger import CastFact, Difference, Ledger

@@ -22,7 +22,7 @@ import numpy as np
 from graphir.ops.attribute_record import AttributeRecord
 from graphir.ops.control import with_bodies
 from graphir.passes import dead_code, fold_constants
-from graphir.passes.fold_constants import folded
+from graphir.passes.optimizations import folded
 from graphir.passes.rewriter import Rewriter, bodies_of
 from graphir.public import Graph, Op, Symbol, ops
 from graphir.runtime.program.cost_model import COST

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from graphir.escape import printable
+from graphir.display import printable
 from graphir.passes import decompose
 from graphir.passes.analysis.casts.conversion import cast_conversion
 from graphir.passes.rewriter import origins_of

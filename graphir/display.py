@@ -1,7 +1,7 @@
-"""HTML elements, and the fragments that notebooks show: this module escapes all text from outside.
+"""Text for display on terminals and in HTML: text from outside made safe, long text shortened.
 
-A fragment inherits the colours of its page, so that it is readable in the light and in the dark
-theme of every notebook. Its marks have colours that stand out from both.
+An HTML fragment for notebooks inherits the colours of its page, so that it is readable in the light
+and in the dark theme of every notebook. Its marks have colours that stand out from both.
 """
 
 from __future__ import annotations
@@ -9,9 +9,41 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
-from typing import Any
+from typing import TypeAlias
 
-from graphir.escape import printable
+
+def printable(text: str, most: int | None = 200, keep: str = "") -> str:
+    """Replace each unprintable character of a text by U+FFFD, and cut a text that is too long.
+
+    A text of more than `most` characters is cut to `most` characters, the last of which is an
+    ellipsis; None is no limit. The characters in `keep` stay.
+    """
+    too_long = most is not None and len(text) > most
+    if not too_long and text.isprintable():
+        return text
+    characters = "".join(c if c.isprintable() or c in keep else "\ufffd" for c in text[:most])
+    return f"{characters[:-1]}…" if too_long else characters
+
+
+BRIEF = 20
+"""The most lines of the `repr` of an object whose text is long."""
+
+
+def brief(text: str, most: int = BRIEF) -> str:
+    """Return the first `most` lines of a text, and a line with the number of the others."""
+    lines = text.split("\n")
+    if len(lines) <= most:
+        return text
+    more = f"... and {len(lines) - most:,} more, which print() shows"
+    return "\n".join([*lines[:most], more])
+
+
+def count_text(count: int, unit: str) -> str:
+    """Format a count with its unit: `1 pair`, `2 pairs`."""
+    return f"{count} {unit}" if count == 1 else f"{count} {unit}s"
+
+
+# -- HTML, and the fragments that notebooks show
 
 LARGEST = 50_000
 """The most characters of a fragment."""
@@ -22,7 +54,11 @@ ROWS = 50
 _ROOM = 30_000  # the most characters of one table
 
 
-def tag(name: str, *content: str, **attributes: Any) -> str:
+Attribute: TypeAlias = "str | float | None"
+"""The value of an attribute of an element; a bool gives or omits the name alone."""
+
+
+def tag(name: str, *content: str, **attributes: Attribute) -> str:
     """Return an element; its content is HTML, its attributes text: `class_="note"`, `data_at=3`.
 
     Omits attributes that are None or False. An attribute that is True has no value.
@@ -53,7 +89,7 @@ def entries(pairs: Iterable[tuple[str, str]]) -> str:
     return tag("dl", *parts)
 
 
-def _attribute(name: str, value: Any) -> str:
+def _attribute(name: str, value: Attribute) -> str:
     if value is None or value is False:
         return ""
     value_text = printable(str(value), 1000, keep="\n")
