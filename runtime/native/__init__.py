@@ -83,7 +83,7 @@ class NativeTier:
         The product converts its operands to `dtype`. It calls `multiply`, which does the same, as
         long as there is no machine code, and where that is faster. No operand may be empty.
         """
-        products = _module("array_ops.integer_products").products(self.now)
+        products = _module("integer_products").products(self.now)
         return functools.partial(products.product, multiply, dtype, threads)
 
     def float_product(self, multiply: Multiply, threads: int, /) -> Multiply:
@@ -92,7 +92,7 @@ class NativeTier:
         It calls `multiply`, which does the same, as long as it does not pay, and where parts have
         other bits.
         """
-        products = _module("array_ops.float_products").float_products(self.now)
+        products = _module("float_products").float_products(self.now)
         return functools.partial(products.product, multiply, threads)
 
     def accumulation(
@@ -102,7 +102,7 @@ class NativeTier:
 
         It calls `accumulate`, which does the same, as long as there is no machine code.
         """
-        accumulations = _module("array_ops.accumulations").accumulations(self.now)
+        accumulations = _module("accumulations").accumulations(self.now)
         return functools.partial(accumulations.accumulate, accumulate, accumulation)
 
     def pays(self, time: float, /) -> bool:

@@ -12,9 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir.public import DType, Symbol
-from graphir.runtime.native.array_ops import PaidKernels
 from graphir.runtime.native.assembly import words_of
-from graphir.runtime.native.background import submit
 from graphir.runtime.native.column_tiles import (
     ColumnTile,
     Steps,
@@ -24,6 +22,7 @@ from graphir.runtime.native.column_tiles import (
     tile_kernel,
     tiles_of,
 )
+from graphir.runtime.native.compilation import PaidKernels, submit
 from graphir.runtime.native.drivers.jobs import Job
 from graphir.runtime.native.drivers.row_phases import PhaseTable, PlacedKernel
 from graphir.runtime.native.instruction_selection import NativeCode

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir.public import DType
-from graphir.runtime.native.abi.numpy_structs import sort_of
+from graphir.runtime.native.abi import sort_of
 from graphir.runtime.native.assembly import lane, stored_type
 from graphir.runtime.native.column_reductions import column_reductions
 from graphir.runtime.native.drivers.jobs import SCRATCH, Job

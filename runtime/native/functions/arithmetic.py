@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from graphir.runtime.native.abi.numpy_structs import loop_of
+from graphir.runtime.native.abi import loop_of
 from graphir.runtime.native.assembly import Vector, where
 
 

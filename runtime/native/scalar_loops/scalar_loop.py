@@ -20,8 +20,8 @@ import numpy as np
 
 from graphir.public import Graph, Symbol, TensorType, ops
 from graphir.runtime.native.assembly import words_of
-from graphir.runtime.native.background import LOCK, submit
-from graphir.runtime.native.probe import engine, failure_reason
+from graphir.runtime.native.compilation import LOCK, failure_reason, submit
+from graphir.runtime.native.probe import engine
 from graphir.runtime.native.region_writer import UnsupportedError
 from graphir.runtime.native.scalar_loops.graph_writer import LoopArray, Lowered
 from graphir.runtime.native.scalar_loops.loop_writer import LoopWriter

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir.runtime.native.array_ops import PaidKernels
 from graphir.runtime.native.assembly import words_of
+from graphir.runtime.native.compilation import PaidKernels
 from graphir.runtime.native.drivers.jobs import Job, job_of_calls
 from graphir.runtime.native.drivers.records import (
     WordRecord,
@@ -42,6 +42,7 @@ from graphir.semantics.integer_products import magnitude_of
 
 if TYPE_CHECKING:
     from graphir.runtime.native.engine import Compiled
+
 
 Array: TypeAlias = NDArray[Any]
 Multiply: TypeAlias = Callable[[Array, Array], Array]

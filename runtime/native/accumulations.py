@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir.runtime.native.array_ops import PaidKernels
 from graphir.runtime.native.assembly import words_of
+from graphir.runtime.native.compilation import PaidKernels
 from graphir.runtime.native.drivers.jobs import Job
 from graphir.runtime.native.drivers.records import (
     WordRecord,

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir.runtime.native.array_ops import PaidKernels
+from graphir.runtime.native.compilation import PaidKernels
 from graphir.runtime.native.drivers.jobs import OWN, SCRATCH, Driver, Job, driver
 from graphir.runtime.native.drivers.records import (
     Relocation,
@@ -304,4 +304,4 @@ def _offsets(shape: Strides, strides: Strides, batch: Strides) -> NDArray[np.int
 
 @cache
 def _driver() -> Driver:
-    return driver("array_ops/float_products.ll", "products", BlasRecord, BlasCall)
+    return driver("drivers/float_products.ll", "products", BlasRecord, BlasCall)
