@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     import numpy as np
 
     from graphir.public import Symbol
-    from graphir.runtime.native.drivers.jobs import Job
+    from graphir.runtime.native.drivers.thread_pool import Job
     from graphir.runtime.native.kernels import Kernels
-    from graphir.runtime.native.scalar_loops.scalar_loop import ScalarLoop
+    from graphir.runtime.native.scalar_loops import ScalarLoop
     from graphir.runtime.program.cutting import Region
     from graphir.runtime.program.program import Program
     from graphir.runtime.program.rows import ColumnSpace
@@ -73,7 +73,7 @@ class NativeTier:
 
     def loop(self, symbol: Symbol, program: Program, /) -> ScalarLoop:
         """Return an op of control flow of a program as a loop over scalars."""
-        return _module("scalar_loops.scalar_loop").ScalarLoop(symbol, program, self.now)
+        return _module("scalar_loops").ScalarLoop(symbol, program, self.now)
 
     def product(
         self, multiply: Callable[[Any, Any], Any], dtype: np.dtype[Any], threads: int, /

@@ -25,7 +25,7 @@ from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.cutting import Region, source_of
 
 if TYPE_CHECKING:
-    from graphir.runtime.native.scalar_loops.loop_writer import LoopWriter
+    from graphir.runtime.native.scalar_loops import LoopWriter
 
 
 Lowered: TypeAlias = Callable[[Graph], tuple[Graph, Any]]
