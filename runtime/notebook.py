@@ -21,7 +21,7 @@ from graphir.passes.reports import DTYPE_FORMATS, REPORT_FORMATS
 from graphir.public import DType, Graph, GraphError, GraphirError
 from graphir.runtime.cli.arguments import add_rule_set, output_format, user_frames, write_text
 from graphir.runtime.cli.casts import add_filters, add_run_options, selected
-from graphir.runtime.cli.inputs import path
+from graphir.runtime.cli.programs import path
 from graphir.runtime.recording import Recording, record
 from graphir.runtime.recording.flat_code import CodeCell
 from graphir.runtime.recording.values import plains

@@ -33,8 +33,8 @@ from graphir.runtime.cli.arguments import (
     rule_set,
     write_text,
 )
-from graphir.runtime.cli.inputs import add_inputs
-from graphir.runtime.cli.reports import load_report
+from graphir.runtime.cli.casts import load_report
+from graphir.runtime.cli.programs import add_inputs
 from graphir.runtime.value_files import number
 
 

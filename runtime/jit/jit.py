@@ -53,7 +53,7 @@ from graphir.runtime.jit.signatures import (
 from graphir.runtime.jit.specialization import NumberCalls, Places, Specializations
 from graphir.runtime.jit.watch import WATCHING, WatchedGraph, same_graph, unwatched
 from graphir.runtime.program import Program
-from graphir.runtime.program.graph_rewrites.axis_orders import Axes, in_memory_order, inverse
+from graphir.runtime.program.rewrites.axis_orders import Axes, in_memory_order, inverse
 from graphir.semantics.library_calls import HandledError, NumPyCall
 
 P = ParamSpec("P")

@@ -49,7 +49,7 @@ from graphir.runtime.results import Out, owned, require_outputs
 
 if TYPE_CHECKING:
     from graphir.runtime.native.kernels import Kernels
-    from graphir.runtime.native.scalar_loops.scalar_loop import ScalarLoop
+    from graphir.runtime.native.scalar_loops import ScalarLoop
 
 
 class Program:

@@ -15,16 +15,15 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir.runtime.native.array_ops import PaidKernels
 from graphir.runtime.native.assembly import words_of
-from graphir.runtime.native.drivers.jobs import Job
+from graphir.runtime.native.compilation import PaidKernels
 from graphir.runtime.native.drivers.records import (
     WordRecord,
     record,
     with_numbers,
     words_of_records,
 )
-from graphir.runtime.native.drivers.thread_pool import shared_ranges
+from graphir.runtime.native.drivers.thread_pool import Job, shared_ranges
 from graphir.runtime.native.probe import engine
 from graphir.runtime.native.region_writer import Kernel
 from graphir.runtime.native.row_reductions import Reduction

@@ -14,7 +14,7 @@ import numpy as np
 from graphir.ir.liveness import last_uses
 from graphir.ops.op import Op
 from graphir.public import Graph, Symbol, TensorType, ops
-from graphir.runtime.native.abi.numpy_structs import loop_of
+from graphir.runtime.native.abi import loop_of
 from graphir.runtime.native.assembly import Vector, splat, stored_type, where
 from graphir.runtime.native.emitters import LlvmValue, emitted, has_code
 from graphir.runtime.native.instruction_selection import NativeCode
@@ -25,7 +25,7 @@ from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.cutting import Region, source_of
 
 if TYPE_CHECKING:
-    from graphir.runtime.native.scalar_loops.loop_writer import LoopWriter
+    from graphir.runtime.native.scalar_loops import LoopWriter
 
 
 Lowered: TypeAlias = Callable[[Graph], tuple[Graph, Any]]

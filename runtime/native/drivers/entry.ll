@@ -1,5 +1,5 @@
 ; call(self, args, nargs), a METH_FASTCALL function: it checks the inputs, allocates the results, and
-; calls the kernel (entry.py). The answer is None if a check or an allocation fails.
+; calls the kernel (abi.py). The answer is None if a check or an allocation fails.
 declare i32 @memcmp(ptr, ptr, i64)
 declare void @Py_IncRef(ptr)
 declare void @Py_DecRef(ptr)

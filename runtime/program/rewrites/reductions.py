@@ -30,7 +30,7 @@ from graphir.passes.rewriter import Rewriter
 from graphir.public import DType, Graph, Op, Symbol, TensorType, ops
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.cutting import row_axes, source_of
-from graphir.runtime.program.graph_rewrites.expansion import has_exact_count, replace_symbols
+from graphir.runtime.program.rewrites.expansion import has_exact_count, replace_symbols
 from graphir.runtime.program.rows import sums_by_halves
 
 SHORT = range(2, 9)

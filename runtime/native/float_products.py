@@ -30,8 +30,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir.runtime.native.array_ops import PaidKernels
-from graphir.runtime.native.drivers.jobs import OWN, SCRATCH, Driver, Job, driver
+from graphir.runtime.native.compilation import PaidKernels
 from graphir.runtime.native.drivers.records import (
     Relocation,
     WordRecord,
@@ -41,7 +40,14 @@ from graphir.runtime.native.drivers.records import (
     word_count,
     words_of_records,
 )
-from graphir.runtime.native.drivers.thread_pool import shared_ranges
+from graphir.runtime.native.drivers.thread_pool import (
+    OWN,
+    SCRATCH,
+    Driver,
+    Job,
+    driver,
+    shared_ranges,
+)
 from graphir.runtime.program.cost_model import COST, PAGE
 from graphir.runtime.program.tier import Multiply
 from graphir.semantics import matrix_products as products
@@ -304,4 +310,4 @@ def _offsets(shape: Strides, strides: Strides, batch: Strides) -> NDArray[np.int
 
 @cache
 def _driver() -> Driver:
-    return driver("array_ops/float_products.ll", "products", BlasRecord, BlasCall)
+    return driver("drivers/float_products.ll", "products", BlasRecord, BlasCall)

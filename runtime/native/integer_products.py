@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir.runtime.native.array_ops import PaidKernels
 from graphir.runtime.native.assembly import words_of
-from graphir.runtime.native.drivers.jobs import Job, job_of_calls
+from graphir.runtime.native.compilation import PaidKernels
 from graphir.runtime.native.drivers.records import (
     WordRecord,
     record,
@@ -33,6 +32,7 @@ from graphir.runtime.native.drivers.records import (
     word,
     words_of_records,
 )
+from graphir.runtime.native.drivers.thread_pool import Job, job_of_calls
 from graphir.runtime.native.probe import engine
 from graphir.runtime.native.region_writer import Kernel
 from graphir.runtime.program.blocks import Range, Uniform
@@ -42,6 +42,7 @@ from graphir.semantics.integer_products import magnitude_of
 
 if TYPE_CHECKING:
     from graphir.runtime.native.engine import Compiled
+
 
 Array: TypeAlias = NDArray[Any]
 Multiply: TypeAlias = Callable[[Array, Array], Array]

@@ -26,7 +26,7 @@ from graphir.passes.optimizations import folded
 from graphir.passes.rewriter import Rewriter, bodies_of
 from graphir.public import Graph, Op, Symbol, ops
 from graphir.runtime.program.cost_model import COST
-from graphir.runtime.program.graph_rewrites.expansion import replace_symbols
+from graphir.runtime.program.rewrites.expansion import replace_symbols
 
 _CREATIONS = frozenset({ops.range, ops.eye})
 _SLICED: dict[Op, Op] = {ops.gather: ops.slice, ops.index_update: ops.slice_update}
