@@ -17,9 +17,9 @@ import numpy as np
 from graphir import ops
 from graphir.errors import GraphError, ShapeError
 from graphir.ir.graph import Graph
-from graphir.ir.graph_state import TraceState
 from graphir.ir.literals import is_literal
 from graphir.ir.operands import own, symbols_of
+from graphir.ir.serialization import TraceState
 from graphir.ir.symbol import Symbol
 from graphir.location import placing
 from graphir.numpy_api.arrays.memory import ArrayValue, active_memory

@@ -11,7 +11,7 @@ import copy
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
-from graphir.escape import printable
+from graphir.display import printable
 
 if TYPE_CHECKING:
     from graphir.dtypes import DType

@@ -1,14 +1,23 @@
-"""Import names: which modules are this project's, and the short names of two packages.
+"""Import names: this project's modules, short names, optional packages, and entry points.
 
 The folders `passes` and `runtime` of the repository are the packages `graphir.passes` and
 `graphir.runtime`. `import passes` and `import runtime` give the same modules, in a checkout and
 wherever no other module has the name; pickles of older releases are read by them.
 """
 
+from __future__ import annotations
+
 import os
 import sys
+from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
+    from importlib.metadata import EntryPoints
+    from types import ModuleType
 
 _SHORT = ("passes", "runtime")
 
@@ -47,7 +56,9 @@ def _share(name: str) -> Any:
 class _ShortNames:
     """Finder and loader of modules by short names: `passes.pipeline` is graphir.passes.pipeline."""
 
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
         """Return a spec of this loader, of another module that has the name, or None."""
         package, _, rest = name.partition(".")
         if package not in _SHORT:
@@ -63,7 +74,7 @@ class _ShortNames:
                 return spec
         return type(sys.__spec__)(name, self)  # pyright: ignore
 
-    def create_module(self, spec: Any) -> Any:
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
         """Return the module of the long name."""
         name = spec.name
         module = _share(name) if name in _SHORT else import_module(f"graphir.{name}")
@@ -79,3 +90,74 @@ def install() -> None:
     """Let the short names be imported."""
     if not any(type(x).__name__ == _ShortNames.__name__ for x in sys.meta_path):
         sys.meta_path.insert(0, _ShortNames())  # pyright: ignore
+
+
+def optional(module: str, package: str, what: str) -> Any:
+    """Import a module of an optional package; the ImportError names the package to install."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise ImportError(
+            f"{what} needs the package {package!r}, which is not installed"
+        ) from error
+
+
+# -- Ops and rule sets of other distributions, found through the entry points of each distribution
+#
+# A distribution names an object in its `pyproject.toml`:
+#
+#     [project.entry-points."graphir.ops"]
+#     softsign = "my_package.my_ops:softsign"
+#
+# graphir reads entry points at the first look-up of an unknown name, and imports the module behind
+# a name when a program asks for that name. Importing graphir reads no other distribution.
+
+Group: TypeAlias = Literal["graphir.ops", "graphir.rules"]
+
+
+@cache
+def _entry_points(group: Group) -> EntryPoints:
+    # A deferred import, because this module takes longer to import than most graphs to build.
+    from importlib.metadata import entry_points
+
+    return entry_points(group=group)
+
+
+def declared_names(group: Group) -> list[str]:
+    """Return the names that installed distributions declare in a group, sorted."""
+    return sorted(_entry_points(group).names)
+
+
+def load_declared(group: Group, name: object) -> Any:
+    """Import and return the object that an installed distribution declares by a name.
+
+    The result is None where no distribution declares the name. Raises GraphError where the import
+    fails, where the object's own name differs from `name`, and where two distributions declare
+    different objects by the name.
+    """
+    from graphir.errors import GraphError
+
+    declared = {entry.value: entry for entry in _entry_points(group) if entry.name == name}
+    if not declared:
+        return None
+    place = f"entry point {name!r} of group {group!r}"
+    if len(declared) > 1:
+        raise GraphError(
+            f"{place} is declared {len(declared)} times",
+            got=" and ".join(sorted(declared)),
+            fix="uninstall all distributions but one that declare it",
+        )
+    (entry,) = declared.values()
+    try:
+        target = entry.load()
+    except Exception as error:  # the module of the other distribution may raise anything
+        raise GraphError(
+            f"{place} ({entry.value}) cannot be imported", reason=f"{type(error).__name__}: {error}"
+        ) from error
+    if getattr(target, "name", None) != name:
+        raise GraphError(
+            f"{place} ({entry.value}) names an object of another name",
+            got=repr(getattr(target, "name", target)),
+            fix="declare the object by the name that it has",
+        )
+    return target

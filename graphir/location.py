@@ -15,9 +15,9 @@ from functools import partial, wraps
 from types import CodeType, FrameType
 from typing import Any, Literal, NamedTuple, ParamSpec, Self, TypeAlias, TypeVar, cast
 
+from graphir.display import printable
 from graphir.dtypes import DType
 from graphir.errors import GraphirError
-from graphir.escape import printable
 from graphir.import_names import is_own_module
 from graphir.source_text import assignment_end, displayed_path, source_line
 

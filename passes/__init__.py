@@ -5,15 +5,17 @@ from graphir.passes.analysis.casts import CastReport, CastRow, cast_report
 from graphir.passes.analysis.diff import GraphDiff, RulesDiff, diff
 from graphir.passes.analysis.policies import Policy
 from graphir.passes.analysis.rebuild import rebuild
-from graphir.passes.common_subexpressions import common_subexpressions
-from graphir.passes.dead_code import dead_code
 from graphir.passes.decompose import decompose
-from graphir.passes.fold_constants import fold_constants
 from graphir.passes.implicit_cast import implicit_cast
 from graphir.passes.legalize import legalize
+from graphir.passes.optimizations import (
+    common_subexpressions,
+    dead_code,
+    fold_constants,
+    simplify_casts,
+)
 from graphir.passes.pipeline import Pipeline, lower
-from graphir.passes.reports.picture import draw
-from graphir.passes.simplify_casts import simplify_casts
+from graphir.passes.reports import draw
 from graphir.passes.weak_types import weak_types
 
 __all__ = [

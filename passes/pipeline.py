@@ -8,12 +8,14 @@ from typing import TypeAlias
 
 from graphir.decorators import uncollected
 from graphir.ir.verifier import verify
-from graphir.passes.common_subexpressions import common_subexpressions
-from graphir.passes.dead_code import dead_code
-from graphir.passes.fold_constants import fold_constants
 from graphir.passes.implicit_cast import implicit_cast
 from graphir.passes.legalize import legalize, without_loops
-from graphir.passes.simplify_casts import simplify_casts
+from graphir.passes.optimizations import (
+    common_subexpressions,
+    dead_code,
+    fold_constants,
+    simplify_casts,
+)
 from graphir.passes.weak_types import weak_types
 from graphir.public import Graph, GraphError, GraphirError
 

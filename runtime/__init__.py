@@ -3,10 +3,10 @@
 import graphir.runtime.native  # noqa: F401  # pyright: ignore[reportUnusedImport] -- provides the tier
 from graphir.import_names import give_short_name
 from graphir.runtime.audit import audit
-from graphir.runtime.execution import execute
 from graphir.runtime.interpreter import interpret
 from graphir.runtime.jit.jit import jit
 from graphir.runtime.program import Program
+from graphir.runtime.program.program import execute
 from graphir.runtime.recording import Recording, record
 from graphir.runtime.sources import from_jax, from_onnx, from_torch
 

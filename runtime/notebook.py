@@ -7,21 +7,21 @@ shows. The lines of the cell count from the line of the magic, as in the noteboo
 from __future__ import annotations
 
 import argparse
+import ast
 import shlex
 import sys
 from collections.abc import Callable
 from importlib import import_module
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
-from graphir.escape import printable
+from graphir.display import printable
 from graphir.passes import CastReport, cast_report
-from graphir.passes.reports import REPORT_FORMATS
-from graphir.passes.reports.dtypes import DTYPE_FORMATS
+from graphir.passes.reports import DTYPE_FORMATS, REPORT_FORMATS
 from graphir.public import DType, Graph, GraphError, GraphirError
 from graphir.runtime.cli.arguments import add_rule_set, output_format, user_frames, write_text
 from graphir.runtime.cli.casts import add_filters, add_run_options, selected
-from graphir.runtime.cli.inputs import path
+from graphir.runtime.cli.programs import path
 from graphir.runtime.recording import Recording, record
 from graphir.runtime.recording.flat_code import CodeCell
 from graphir.runtime.recording.values import plains
@@ -33,19 +33,42 @@ NOTES = 5
 """The most steps that a magic names as not recorded."""
 
 
-def load(shell: Any) -> None:
+class Shell(Protocol):
+    """The part of IPython's shell that the magics use."""
+
+    user_ns: dict[str, Any]
+    execution_count: int
+    compile: Any
+    """IPython's compiler, which keeps the lines of cells for linecache."""
+    magics_manager: Any
+
+    def register_magic_function(
+        self, func: Callable[..., Any], magic_kind: str, magic_name: str
+    ) -> None:
+        """Add a magic."""
+
+    def transform_cell(self, raw_cell: str) -> str:
+        """Return the Python code of a cell."""
+        ...
+
+    def transform_ast(self, node: ast.Module) -> ast.Module:
+        """Return a tree changed by the transformers that the user registered."""
+        ...
+
+
+def load(shell: Shell) -> None:
     """Register the magics with IPython's shell."""
     for name in NAMES:
         shell.register_magic_function(_magic(shell, name), "cell", name)
 
 
-def unload(shell: Any) -> None:
+def unload(shell: Shell) -> None:
     """Remove from IPython's shell what `load` registered."""
     for name in NAMES:
         shell.magics_manager.magics["cell"].pop(name, None)
 
 
-def _magic(shell: Any, name: str) -> Callable[..., Any]:
+def _magic(shell: Shell, name: str) -> Callable[..., Any]:
     usage: Any = import_module("IPython.core.error").UsageError
 
     def magic(line: str, cell: str) -> CastReport | None:
@@ -65,7 +88,7 @@ def _magic(shell: Any, name: str) -> Callable[..., Any]:
     return magic
 
 
-def _run(shell: Any, name: str, line: str, cell: str) -> CastReport | None:
+def _run(shell: Shell, name: str, line: str, cell: str) -> CastReport | None:
     parser = _parser(name)
     try:
         args = parser.parse_args(shlex.split(line))
@@ -122,7 +145,7 @@ def _parser(name: str) -> argparse.ArgumentParser:
 # -- programs
 
 
-def _cell_program(shell: Any, first: str, cell: str) -> CodeCell:
+def _cell_program(shell: Shell, first: str, cell: str) -> CodeCell:
     """Return the program of a cell, whose first line is that of the magic."""
     blank = len(cell) - len(cell.lstrip("\n"))  # IPython drops blank lines at the start
     text = f"# {first.rstrip()}\n" + "\n" * blank + shell.transform_cell(cell)
@@ -134,7 +157,7 @@ def _cell_program(shell: Any, first: str, cell: str) -> CodeCell:
     return CodeCell(tree, file, f"In[{number}]", shell.user_ns)
 
 
-def _caller(shell: Any) -> FrameType | None:
+def _caller(shell: Shell) -> FrameType | None:
     """Return the frame of the cell that runs."""
     frame = sys._getframe()  # pyright: ignore[reportPrivateUsage]
     while frame is not None and frame.f_globals is not shell.user_ns:

@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 from graphir.errors import GraphirError
 from graphir.import_names import own_folders
@@ -96,7 +96,7 @@ def _what(value: Any) -> str:
     """Return the dtype and shape of an array, and a number itself; "" for another value."""
     dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
     if dtype is not None and isinstance(shape, tuple):
-        sizes = ", ".join(map(str, tuple[Any, ...](shape)))
+        sizes = ", ".join(str(x) for x in cast("tuple[Any, ...]", shape))
         return f"{str(dtype).removeprefix('torch.')}[{sizes}]"
     is_number = isinstance(value, (int, float, complex)) and not isinstance(value, bool)
     return number_text(value) if is_number else ""

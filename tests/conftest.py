@@ -111,10 +111,10 @@ def _registry_as_it_was() -> Iterator[None]:
 @pytest.fixture
 def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The tier as in a process of its own: not yet tried, with no kernels."""
-    from graphir.runtime.native import engine, probe
+    from graphir.runtime.native import compilation, engine, probe
 
     monkeypatch.delenv("GRAPHIR_NATIVE", raising=False)
-    monkeypatch.setattr(probe, "_logged", [])
+    monkeypatch.setattr(compilation, "_logged", [])
     monkeypatch.setattr(engine, "_kernels", {})
     monkeypatch.setattr(engine, "call", None)
     probe._start.cache_clear()

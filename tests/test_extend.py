@@ -30,7 +30,7 @@ NUMBERS = {"one": 1, "two": 2, "three": 3}
 OPS = """
 import numpy as np
 from graphir import Graph, GraphirError, ops
-from graphir.drawing.graphs import graph_html
+from graphir.drawing.formats import graph_html
 from graphir.passes import cast_report, draw, lower
 from graphir.runtime.native import tier
 from graphir.runtime import Program, array_api as xp, interpret, jit, record, targets

@@ -12,7 +12,7 @@ import pytest
 
 import graphir
 from docs.run_notebooks import NOTEBOOKS, run
-from graphir.markup import LARGEST
+from graphir.display import LARGEST
 from tests.pages import PAGES, links
 from tests.support.notebooks import Outputs, notebook_shell
 from tests.support.tables import every

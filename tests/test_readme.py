@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from graphir import lattice, rule_sets
-from graphir.drawing.lattices import lattice_svg
+from graphir.drawing.formats import lattice_svg
 from graphir.promotion.library import LibraryRules
 from tests.pages import PAGES, ROOT, blocks, links
 from tests.support.tables import every

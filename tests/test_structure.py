@@ -40,33 +40,30 @@ FACADES = {
     "graphir": "graphir.runtime.notebook",  # %load_ext graphir
     "graphir.pytest_plugin": "graphir.runtime.testing graphir.runtime.testing.run",
     "graphir.dtype_lattices.order": (
-        "graphir.dtype_lattices.files graphir.rule_reports.findings graphir.rule_reports.fragments "
-        "graphir.drawing.lattices"
+        "graphir.dtype_lattices.files graphir.rule_reports.laws graphir.drawing.formats"
     ),
     "graphir.promotion.rules": (
         "graphir.rule_reports.explanation graphir.rule_reports.laws "
-        "graphir.rule_reports.fragments graphir.rule_reports.tables"
+        "graphir.rule_reports.facts graphir.rule_reports.tables"
     ),
     "graphir.ops.dims": "graphir.ops.grammar",  # Dim("2*n + 1")
     "graphir.ir.serialization": (
-        "graphir.text.files graphir.text.parser graphir.text.printer graphir.drawing.graphs"
+        "graphir.text.files graphir.text.parser graphir.text.printer graphir.drawing.formats"
     ),
-    "graphir.ir.symbol": ("graphir.text.printer graphir.ir.operators.clipping"),
+    "graphir.ir.symbol": ("graphir.text.printer graphir.ir.operators.composition"),
     "graphir.passes.analysis.casts.report": (
-        "graphir.passes.reports.json_ graphir.passes.reports.html_rows "
+        "graphir.passes.reports.json_ graphir.passes.reports.html "
         "graphir.passes.reports.sentences graphir.passes.reports.text"
     ),
     "graphir.passes.analysis.diff": (
-        "graphir.passes.reports.html_rows graphir.passes.reports.sentences"
+        "graphir.passes.reports.html graphir.passes.reports.sentences"
     ),
-    "graphir.rule_reports.explanation": "graphir.rule_reports.fragments",
     "graphir.passes.analysis.casts.rows": "graphir.passes.analysis.casts.sites",  # CastRow.to_json
     "graphir.runtime.audit.audit": "graphir.runtime.recording",  # audit of a function
     "graphir.runtime.array_api.array": (
         "graphir.runtime.array_api graphir.runtime.array_api.indexing "
         "graphir.runtime.array_api.views"
     ),
-    "graphir.runtime.array_api.wording": "graphir.runtime.array_api",  # the names to suggest
 }
 """Modules that hand over to modules after them, a line a method, and what they reach there."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
+from graphir.display import printable
 from graphir.drawing.diagram import Diagram, NodeBox
 from graphir.drawing.layout import (
     FONT,
@@ -19,7 +20,6 @@ from graphir.drawing.layout import (
     width,
 )
 from graphir.drawing.loss_levels import KINDS, LEVELS, Level
-from graphir.escape import printable
 from graphir.location import CastKind
 
 FAMILY = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
@@ -47,7 +47,7 @@ _INK, _FAINT, _PAPER, _LINE = "#212529", "#5c636a", "#ffffff", "#868e96"
 _FRAMES, _RIM = ("#f8f9fa", "#f1f3f5"), "#ced4da"
 _MARGIN = 16.0
 
-# Inverted lightness keeps the hues. Notebooks set the filter by their own theme (graphir.markup).
+# Inverted lightness keeps the hues. Notebooks set the filter by their own theme (graphir.display).
 _STYLE = (
     ".graphir path:hover{stroke-width:3}"
     "@media (prefers-color-scheme:dark){.graphir{filter:invert(.92) hue-rotate(180deg)}}"

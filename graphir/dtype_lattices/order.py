@@ -20,9 +20,10 @@ from itertools import combinations, product
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
+from graphir.display import printable
 from graphir.errors import GraphError, PromotionError
-from graphir.escape import printable
 
 Node = TypeVar("Node", bound=Hashable)
 
@@ -114,7 +115,7 @@ class Lattice(Generic[Node]):
 
     def _repr_html_(self) -> str:
         """Return HTML for notebooks: a drawing of the lattice."""
-        from graphir.drawing.lattices import lattice_html
+        from graphir.drawing.formats import lattice_html
 
         return lattice_html(self)
 
@@ -274,13 +275,13 @@ class Violations(list[Violation]):
 
     def __repr__(self) -> str:
         """Return a line for each law: it holds, or its number of violations and the first one."""
-        from graphir.rule_reports.findings import report
+        from graphir.rule_reports.laws import report
 
         return report(self, self.laws)
 
     def _repr_html_(self) -> str:
         """Return HTML for notebooks: the lines of `repr`, and counterexamples, folded."""
-        from graphir.rule_reports.fragments import laws_fragment
+        from graphir.rule_reports.laws import laws_fragment
 
         return laws_fragment(self)
 
@@ -361,7 +362,9 @@ def _of_triples(
     return violations, count - len(violations)
 
 
-def _associativity_violation(nodes: Sequence[Any], table: Any, key: int, n: int) -> Violation:
+def _associativity_violation(
+    nodes: Sequence[Any], table: NDArray[Any], key: int, n: int
+) -> Violation:
     """Decode a key of `_of_triples` into its triple, and return the triple's violation."""
     places = key // n // n % n, key // n % n, key % n
     i, j, k = places

@@ -10,7 +10,6 @@ from graphir import ops
 from graphir.dtypes import DType, DTypeLike
 from graphir.errors import GraphError
 from graphir.hints import Number, Ties
-from graphir.ir.graph_state import TraceState
 from graphir.ir.literals import (
     DeferredNumber,
     array_of,
@@ -18,6 +17,7 @@ from graphir.ir.literals import (
     literal_array,
     range_attributes,
 )
+from graphir.ir.serialization import TraceState
 from graphir.location import Origin, placing
 from graphir.ops.dims import DimLike, ShapeLike
 from graphir.ops.op import Op

@@ -9,16 +9,15 @@ from sys import _getframe  # pyright: ignore[reportPrivateUsage]
 from typing import Any, Protocol, TypeVar, get_args
 
 from graphir import ops
+from graphir.display import printable
 from graphir.dtypes import DType, DTypeLike
 from graphir.errors import GraphError, GraphirError, Vocabulary
-from graphir.escape import printable
 from graphir.hints import ArrayOrNumber, Functions, Ties
 from graphir.ir.creation import Makers
-from graphir.ir.graph_state import Provenance, TraceState
 from graphir.ir.op_builder import OpBuilder
 from graphir.ir.operands import may_be_operand, own, symbols_of
 from graphir.ir.operators.composition import compose
-from graphir.ir.serialization import GraphFacade, restore, state_of
+from graphir.ir.serialization import GraphFacade, Provenance, TraceState, restore, state_of
 from graphir.ir.symbol import Symbol
 from graphir.location import Location, Source, placing
 from graphir.ops.attribute_record import NO_ATTRIBUTES, AttributeRecord

@@ -1,20 +1,26 @@
-"""Serialization and display methods of Graph: its text, its files, its picture in a notebook."""
+"""Serialization and display methods of Graph, and the state that a graph keeps for front ends.
+
+A graph has a text, files, a picture in a notebook, the provenance of its program, and the state of
+a trace.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from numpy.typing import NDArray
 
-from graphir.ir.graph_state import Provenance, TraceState
+from graphir.errors import GraphirError
+from graphir.location import Location, UnseenPart
 from graphir.promotion import rules
 
 if TYPE_CHECKING:
     from graphir.ir.graph import Graph
     from graphir.ir.symbol import Symbol
+    from graphir.numpy_api.traced_numbers import NumberTrace
 
 
 class GraphFacade:
@@ -46,7 +52,7 @@ class GraphFacade:
 
     def _repr_html_(self) -> str:
         """Return HTML for a notebook: a drawing of the graph, and its text in a folded section."""
-        from graphir.drawing.graphs import graph_html
+        from graphir.drawing.formats import graph_html
 
         return graph_html(cast("Graph", self))
 
@@ -120,3 +126,40 @@ def restore(graph: Graph, state: dict[str, Any]) -> None:
         graph.append(op, tuple(map(at, places)), attrs, type_, source)
     graph.inputs = list(map(at, state["inputs"]))
     graph.outputs = tuple(map(at, state["outputs"]))
+
+
+# -- what a graph keeps for front ends
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """The program that a source made a graph of, for reports and runs of the graph.
+
+    `library` is the program's library. `file` is the file of the graph, for places without a line.
+    `notes` are sentences about the program. `unseen` are parts of the program that the graph leaves
+    out or folds. `defaults` are the values of inputs that a run may omit.
+    """
+
+    library: str = ""
+    file: str = ""
+    notes: Sequence[str] = ()
+    unseen: Sequence[UnseenPart] = ()
+    defaults: Mapping[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])
+
+
+class TraceState:
+    """The state of a front end that traces a function into a graph.
+
+    `is_tracing` holds while the function runs, whose arrays may have aliases. `refusal` is the
+    first one that left for the function. `numbers` are the Python numbers of the call, and `body`
+    is the graph of the body of control flow that is traced. `in_place_sites` has the location of
+    each in-place operator, by the id of its Location, with that Location.
+    """
+
+    __slots__ = ("body", "in_place_sites", "is_tracing", "numbers", "refusal")
+
+    def __init__(self, is_tracing: bool = False, numbers: NumberTrace | None = None) -> None:
+        self.is_tracing, self.numbers = is_tracing, numbers
+        self.refusal: GraphirError | None = None
+        self.body: Graph | None = None
+        self.in_place_sites: dict[int, tuple[Location, Location]] = {}

@@ -283,7 +283,7 @@ class Symbol(SymbolOperators):
         max: ArrayOrNumber | None = None,  # noqa: A002 -- NumPy's name
     ) -> Symbol:
         """Limit each value to the bounds `low` and `high`. None stands for a missing bound."""
-        from graphir.ir.operators.clipping import clip
+        from graphir.ir.operators.composition import clip
 
         low, high = low if min is None else min, high if max is None else max
         return clip(self, low, high)

@@ -23,8 +23,14 @@ from graphir.ir.symbol import Symbol, numpy_handlers
 from graphir.location import INTERMEDIATE, NUMPY, CompoundLocation, Location, Origin, user_location
 from graphir.numpy_api.functions import FUNCTIONS
 from graphir.numpy_api.products import strong
-from graphir.numpy_api.reductions import accumulations
-from graphir.numpy_api.reductions.masked import UNSET, ReductionArguments, reduced
+from graphir.numpy_api.reductions import (
+    UNSET,
+    ReductionArguments,
+    accumulated,
+    reduced,
+    reduced_at,
+    reduced_by_ufunc,
+)
 from graphir.numpy_api.signatures import bound, refuse, without_usual_axes
 from graphir.numpy_api.traced_numbers import TracedNumber
 from graphir.numpy_api.ufuncs import (
@@ -352,7 +358,7 @@ def _reduce(
         if initial is not UNSET or where is not True:
             refuse("where" if initial is UNSET else "initial")
         to = None if dtype is None else numpy_code(dtype)
-        return _result_or_refusal(accumulations.reduced(ufunc, x, axis, to, keepdims), name)
+        return _result_or_refusal(reduced_by_ufunc(ufunc, x, axis, to, keepdims), name)
     if dtype is not None and op not in (ops.sum, ops.prod):
         refuse("dtype")
     to = None if dtype is None else numpy_code(dtype)
@@ -374,7 +380,7 @@ def _accumulate(
     to = None if dtype is None else numpy_code(dtype)
     op = ACCUMULATIONS.get(ufunc)
     if op is None:
-        return _result_or_refusal(accumulations.accumulated(ufunc, x, axis, to), name)
+        return _result_or_refusal(accumulated(ufunc, x, axis, to), name)
     return graph.apply(op, (x,), {"axis": axis, "dtype": to})
 
 
@@ -389,7 +395,7 @@ def _reduce_at(
 ) -> Symbol:
     to = None if dtype is None else numpy_code(dtype)
     (x,) = symbols_of(graph, ops.negative, (x,))
-    return _result_or_refusal(accumulations.reduced_at(ufunc, x, indices, axis, to), name)
+    return _result_or_refusal(reduced_at(ufunc, x, indices, axis, to), name)
 
 
 def _result_or_refusal(result: Symbol | None, name: str) -> Symbol:

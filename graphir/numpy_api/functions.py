@@ -19,15 +19,14 @@ from graphir import ops
 from graphir.dtypes import DType, DTypeLike, numpy_code
 from graphir.errors import GraphError, ShapeError
 from graphir.hints import ArrayOrNumber, Int, Ints, Number, NumPyCode
-from graphir.ir.operators.clipping import clip
+from graphir.ir.operators.composition import clip
 from graphir.ir.symbol import Symbol
-from graphir.numpy_api.counting import COUNTING
+from graphir.numpy_api import reductions
 from graphir.numpy_api.interpolation import INTERPOLATION, interpolated
 from graphir.numpy_api.movement import MOVEMENT, as_symbols, axes_of, flat
 from graphir.numpy_api.pieces import PIECES, unstack
 from graphir.numpy_api.products import PRODUCTS
-from graphir.numpy_api.reductions import masked
-from graphir.numpy_api.reductions.masked import UNSET, ReductionArguments, reduced
+from graphir.numpy_api.reductions import UNSET, ReductionArguments, reduced
 from graphir.numpy_api.statistics import STATISTICS, quantiles, spread_dtype
 from graphir.numpy_api.traced_numbers import TracedNumber
 from graphir.numpy_api.ufuncs import DirectAdder
@@ -131,7 +130,7 @@ def _mean(
         )
     a = _operand(a, where)
     arguments = ReductionArguments(axis, keepdims, to, where=where)
-    return masked.mean(DirectAdder(a.graph), a, arguments)
+    return reductions.mean(DirectAdder(a.graph), a, arguments)
 
 
 def _spread(op: Op) -> Function:
@@ -149,7 +148,7 @@ def _spread(op: Op) -> Function:
         a = _operand(a, where)
         to = spread_dtype(a, dtype)
         arguments = ReductionArguments(axis, keepdims, to, where=where)
-        return masked.spread(DirectAdder(a.graph), op, a, arguments, over)
+        return reductions.spread(DirectAdder(a.graph), op, a, arguments, over)
 
     return reduce
 
@@ -287,14 +286,20 @@ def _angle(z: Symbol) -> Symbol:
 
 
 def _filled(value: Number) -> Function:
-    def like(a: Symbol, dtype: DTypeLike | None = None, *, shape: Any = None) -> Symbol:
+    def like(
+        a: Symbol, dtype: DTypeLike | None = None, *, shape: ShapeLike | None = None
+    ) -> Symbol:
         return _full_like(a, value, dtype, shape=shape)
 
     return like
 
 
 def _full_like(
-    a: Symbol, fill_value: Symbol | Number, dtype: Any = None, *, shape: ShapeLike | None = None
+    a: Symbol,
+    fill_value: Symbol | Number,
+    dtype: DTypeLike | None = None,
+    *,
+    shape: ShapeLike | None = None,
 ) -> Symbol:
     shape = a.shape if shape is None else shape
     if isinstance(fill_value, Symbol):
@@ -361,7 +366,6 @@ _FUNCTIONS_BY_PATH: dict[str, Function] = {
     "isrealobj": _isrealobj,
     **MOVEMENT,
     **INTERPOLATION,
-    **COUNTING,
     **PIECES,
     **PRODUCTS,
     **STATISTICS,

@@ -54,7 +54,9 @@ def _distinct(axis: Ints, axes: list[int]) -> list[int]:
 # -- joining arrays
 
 
-def _concatenate(arrays: Sequence[Any], axis: int | None = 0, *, dtype: Any = None) -> Symbol:
+def _concatenate(
+    arrays: Sequence[Any], axis: int | None = 0, *, dtype: DTypeLike | None = None
+) -> Symbol:
     if axis is None:
         arrays, axis = list(map(flat, arrays)), 0
     return _join(ops.concat, arrays, axis, dtype)
@@ -122,7 +124,9 @@ def _blocks(arrays: Any) -> list[Any]:
 # -- axes
 
 
-def _reshape(a: Symbol, /, shape: ShapeLike, order: str = "C", *, copy: Any = None) -> Symbol:
+def _reshape(
+    a: Symbol, /, shape: ShapeLike, order: str = "C", *, copy: bool | None = None
+) -> Symbol:
     _in_rows("reshape", order)
     return ops.reshape(a, shape)
 
@@ -309,7 +313,9 @@ def diagonal(a: Symbol, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Symb
     return ops.squeeze(_take_along_axis(a, ops.broadcast_to(places, (*a.shape[:-1], 1))), -1)
 
 
-def _trace(a: Symbol, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Symbol:
+def _trace(
+    a: Symbol, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None
+) -> Symbol:
     return ops.sum(diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)
 
 
@@ -355,6 +361,20 @@ def _triangle(lower: bool) -> Callable[..., Symbol]:
         return ops.where(there, m, m.graph.full(0, (), m.dtype))
 
     return keep
+
+
+# -- what a run demands of values
+
+
+def checked(places: Symbol, valid: Symbol, size: int) -> Symbol:
+    """Return places in an axis of a size; the run raises an error where `valid` is false."""
+    line = places.graph.range(size, dtype="int64")
+    return ops.gather(line, ops.where(valid, places, size), axis=0)
+
+
+def demanded(x: Symbol, valid: Symbol) -> Symbol:
+    """Return x; the run raises an error unless `valid`, a bool, is true."""
+    return ops.gather(ops.unsqueeze(x, 0), ops.where(valid, 0, 1), axis=0)
 
 
 MOVEMENT: dict[str, Callable[..., Any]] = {

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, NoReturn, cast
 import numpy as np
 
 from graphir.errors import MissingOpError
-from graphir.numpy_api.reductions.masked import UNSET
+from graphir.numpy_api.reductions import UNSET
 from graphir.semantics.library_calls import Function
 
 _FIXES = {

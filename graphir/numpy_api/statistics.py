@@ -1,7 +1,12 @@
-"""NumPy's statistics on symbols: reductions without NaN, medians, quantiles and averages."""
+"""NumPy's statistics on symbols: reductions without NaN, medians, quantiles, averages, counts.
+
+An error of NumPy that depends on values, as a count of a place beyond the result, is an error of
+the run.
+"""
 
 from __future__ import annotations
 
+import operator
 from importlib import import_module
 from math import prod
 from typing import Any
@@ -14,10 +19,10 @@ from graphir.dtypes import DType, DTypeLike, numpy_code
 from graphir.errors import GraphError, PromotionError, ShapeError
 from graphir.hints import ArrayOrNumber, Ints, NumPyCode
 from graphir.ir.symbol import Symbol
-from graphir.numpy_api.movement import as_symbols, axes_of, moveaxis
+from graphir.numpy_api import reductions
+from graphir.numpy_api.movement import as_symbols, axes_of, checked, flat, moveaxis
 from graphir.numpy_api.products import wide
-from graphir.numpy_api.reductions import masked
-from graphir.numpy_api.reductions.masked import ReductionArguments
+from graphir.numpy_api.reductions import ReductionArguments
 from graphir.numpy_api.ufuncs import DirectAdder
 from graphir.ops.dims import Size
 from graphir.ops.op import Op
@@ -40,7 +45,7 @@ def _without_nan(a: Symbol, instead: float) -> Symbol:
 def _nan_adding(op: Op, neutral: int) -> Function:
     def reduce(a: Symbol, axis: Any = None, dtype: Any = None, *, keepdims: Any = False) -> Symbol:
         a = _without_nan(a, neutral)
-        return masked.reduced(
+        return reductions.reduced(
             DirectAdder(a.graph), op, a, ReductionArguments(axis, keepdims, dtype)
         )
 
@@ -70,10 +75,10 @@ def _nanmean(a: Symbol, axis: Any = None, dtype: Any = None, *, keepdims: Any = 
     build = DirectAdder(a.graph)
     if not a.dtype.is_inexact:
         to = None if dtype is None else DType(dtype)
-        return masked.mean(build, a, ReductionArguments(axis, keepdims, to))
+        return reductions.mean(build, a, ReductionArguments(axis, keepdims, to))
     arguments = ReductionArguments(axis, keepdims, dtype)
-    total = masked.reduced(build, ops.sum, _without_nan(a, 0), arguments)
-    return masked.shared_out(build, total, _count(a, axis, keepdims))
+    total = reductions.reduced(build, ops.sum, _without_nan(a, 0), arguments)
+    return reductions.shared_out(build, total, _count(a, axis, keepdims))
 
 
 def _nanvar(
@@ -81,7 +86,7 @@ def _nanvar(
 ) -> Symbol:
     build, to = DirectAdder(a.graph), spread_dtype(a, dtype)
     if not a.dtype.is_inexact:
-        return masked.spread(build, ops.var, a, ReductionArguments(axis, keepdims, to), ddof)
+        return reductions.spread(build, ops.var, a, ReductionArguments(axis, keepdims, to), ddof)
     a = a if to is None else a.cast(to)
     off = ops.where(ops.is_nan(a), _like(a, 0), a - _nanmean(a, axis, keepdims=True))
     squares = ops.real(off * ops.conj(off)) if a.dtype.is_complex else off * off
@@ -89,7 +94,7 @@ def _nanvar(
         ops.sum(squares, axis=axis, keepdims=keepdims),
         _count(a, axis, keepdims) - ddof,
     )
-    mean = masked.shared_out(build, total, freedom)
+    mean = reductions.shared_out(build, total, freedom)
     return ops.where(freedom > 0, mean, _like(total, np.nan))
 
 
@@ -181,7 +186,7 @@ def _average(
     a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False
 ) -> Any:
     if weights is None:
-        mean = masked.mean(DirectAdder(a.graph), a, ReductionArguments(axis, keepdims))
+        mean = reductions.mean(DirectAdder(a.graph), a, ReductionArguments(axis, keepdims))
         count = a.size if axis is None else prod(a.shape[i] for i in axes_of(a, axis))
         return (mean, ops.broadcast_to(_like(mean, count), mean.shape)) if returned else mean
     a, weights = as_symbols(a, weights)
@@ -198,7 +203,7 @@ def _average(
         weights = ops.broadcast_to(weights, a.shape)
     build = DirectAdder(weights.graph)
     arguments = ReductionArguments(axis, keepdims, products.dtype)
-    total = masked.reduced(build, ops.sum, weights, arguments)
+    total = reductions.reduced(build, ops.sum, weights, arguments)
     mean = ops.sum(products, axis=axis, keepdims=keepdims) / total
     return (mean, total) if returned else mean
 
@@ -215,6 +220,49 @@ def spread_dtype(a: Symbol, dtype: DTypeLike | NumPyCode | None) -> DType | None
     return to
 
 
+# -- counts
+
+
+def _bincount(x: ArrayOrNumber, weights: ArrayOrNumber | None = None, minlength: Any = 0) -> Symbol:
+    size = operator.index(minlength)
+    places, *rest = as_symbols(x, *([] if weights is None else [weights]))
+    if places.rank != 1 or any(w.shape != places.shape or w.dtype.is_complex for w in rest):
+        raise ShapeError("bincount takes a vector, and as many real weights")
+    if places.dtype is DType.uint64 or not (places.dtype.is_integer or places.dtype is DType.bool):
+        raise GraphError(f"bincount does not count {places.dtype}", fix="use .astype(int)")
+    if size < 1:
+        raise GraphError(
+            "the size of the result depends on values",
+            fix="pass minlength=, above every element, as in np.bincount(x, minlength=256)",
+        )
+    if places.dtype is not DType.bool or size < 2:
+        places = places.cast("int64")
+        places = checked(places, (places >= 0) & (places < size), size)
+    places = places.cast("int64")
+    if not rest:
+        return ops.index_add(places.graph.full(0, (size,), "int64"), 1, places)
+    zeros = places.graph.full(0.0, (size,), "float64")
+    return ops.index_add(zeros, rest[0].cast("float64"), places)
+
+
+def _isin(
+    element: ArrayOrNumber,
+    test_elements: ArrayOrNumber,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    kind: str | bytes | None = None,
+) -> Symbol:
+    """Return whether each element equals one of others."""
+    x, y = as_symbols(element, test_elements)
+    y = flat(y)
+    if isinstance(x.size, int) and isinstance(y.size, int) and x.size * y.size <= 2**22:
+        hits = ops.any(ops.unsqueeze(x, x.rank) == y, axis=-1)
+    else:
+        raise GraphError("every pair of elements is compared: too many", got=f"{x.type}, {y.type}")
+    return ops.logical_not(hits) if invert else hits
+
+
 STATISTICS: dict[str, Function] = {
     "nansum": _nan_adding(ops.sum, 0),
     "nanprod": _nan_adding(ops.prod, 1),
@@ -225,5 +273,7 @@ STATISTICS: dict[str, Function] = {
     "nanstd": _nanstd,
     "median": _median,
     "average": _average,
+    "bincount": _bincount,
+    "isin": _isin,
 }
 """The implementations by the function's path in numpy."""

@@ -3,7 +3,7 @@
 catalogue.py defines the ops, one op a line. The other modules define the Op record, attributes,
 types, and the rules for dtypes and shapes. control.py defines the ops of control flow, in CONTROL.
 `ops.register` adds an op from outside of the project. An op that an installed distribution declares
-(graphir.entry_points) is available by its name.
+(graphir.import_names) is available by its name.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -12,8 +12,8 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar, cast
 
 from graphir.dtypes import DType
-from graphir.entry_points import declared_names, load_declared
 from graphir.errors import GraphError, GraphirError
+from graphir.import_names import declared_names, load_declared
 from graphir.location import is_internal, user_location
 from graphir.ops import movement_decompositions  # noqa: F401  # pyright: ignore[reportUnusedImport] -- registers
 from graphir.ops.attribute_record import AttributeRecord
@@ -349,7 +349,7 @@ OPTIONAL: dict[str, tuple[Attr, ...]] = {}
 
 
 def find(name: str) -> Op:
-    """Return the op of that name, registered or declared by a distribution (graphir.entry_points).
+    """Return the op of that name, registered or declared by a distribution (graphir.import_names).
 
     The function raises GraphError with the nearest names if no op has the name.
     """

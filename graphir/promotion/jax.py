@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from graphir.dtype_lattices.published import lattice_of_text
+from graphir.dtype_lattices.published import lattice_of_text, published
 from graphir.dtypes import DType
 from graphir.errors import PromotionError
 from graphir.promotion.library import COMPLEX, UPDATES, LibraryRules, by_op
@@ -472,4 +472,39 @@ JAX_2020 = Jax2020(
     "jax.numpy before weak types; not associative.",
     source="JAX documentation of 2020, Type promotion semantics",
     dtypes=[d for d in JAX_LATTICE if not d.weak and not d.narrow],
+)
+
+
+# -- The designs that JEP 9407 weighs: partial orders in which some dtypes have no common dtype
+
+
+class Jep(LibraryRules):
+    """The joins of one design; NoUpperBound and SeveralUpperBounds are different errors.
+
+    The JEP defines joins alone. Where `/`, a function or a mean of integers needs a float, this
+    class takes the join of the integer dtype with a Python float. Option 3 has such a join; the
+    other options have none. Literals are weak. None of the lattices contains bool, so bool serves
+    truth values alone.
+    """
+
+    library = "JEP 9407"
+    of_numbers = False  # the lattices contain the weak dtypes
+
+    def floating(self, dtype: DType, op: str) -> DType:
+        """Return the join of the dtype with a Python float."""
+        if dtype.is_inexact:
+            return dtype
+        return self.common((Operand(dtype), Operand(DType.weak_float)))
+
+
+_WHAT = (
+    "no edges from integers to floats: these mix with literals only",
+    "an integer meets the float of the next width: int8 with float16 is float16",
+    "an integer meets the float of its own width: int16 with float16 is float16",
+    "every integer lies below every float: JAX's way, without bool, bfloat16 and uint64",
+)
+
+JEP_OPTIONS = tuple(
+    Jep(f"jep_option_{i}", f"Option {i}: {doc}.", published(f"jep_option{i}"), "JEP 9407")
+    for i, doc in enumerate(_WHAT)
 )

@@ -131,7 +131,7 @@ class LibraryRules(PromotionRules):
             )
         return dtype
 
-    def exponent(self, value: Any, dtype: DType) -> None:
+    def exponent(self, value: int, dtype: DType) -> None:
         """Raise PromotionError for a negative literal exponent of an integer base."""
         if value < 0:
             raise PromotionError(

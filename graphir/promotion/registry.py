@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from graphir.dtype_lattices.order import Lattice
 from graphir.dtype_lattices.published import PUBLISHED, published
-from graphir.entry_points import declared_names, load_declared
 from graphir.errors import GraphError
+from graphir.import_names import declared_names, load_declared
 
 if TYPE_CHECKING:
     from typing import Self
@@ -87,7 +87,7 @@ def rules(which: RulesLike | None = None) -> PromotionRules:
     given to set_default_rules(), else "max".
 
     If the registry lacks a name, the function looks for it in other distributions
-    (graphir.entry_points). GraphError names similar rule sets if none has the name.
+    (graphir.import_names). GraphError names similar rule sets if none has the name.
 
     A rule set as the argument is registered, so that text and reports can find it by its name.
     `jax@0.10` is the rule set of a measured release of a library; `jax` is that of the newest.

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
+from graphir.display import printable
 from graphir.dtype_lattices.order import Lattice, NoUpperBound, SeveralUpperBounds, Violation
 from graphir.dtype_lattices.published import of_dtypes
 from graphir.dtypes import DType, DTypeLike
 from graphir.errors import REAL_PARTS, Fix, GraphError, PromotionError, RulesFix, cast_first
-from graphir.escape import printable
 from graphir.promotion.operands import (
     ALONE,
     Number,
@@ -551,7 +551,7 @@ class PromotionRules(DefaultInside):
 
     def _repr_html_(self) -> str:
         """Return HTML for notebooks: what the rules are, and their table and facts, folded."""
-        from graphir.rule_reports.fragments import rules_fragment
+        from graphir.rule_reports.facts import rules_fragment
 
         return rules_fragment(self)
 
@@ -567,7 +567,7 @@ class PromotionTable(dict[DType, dict[DType, DType | None]]):
 
     def _repr_html_(self) -> str:
         """Return an HTML table for notebooks, coloured by loss."""
-        from graphir.rule_reports.fragments import table_fragment
+        from graphir.rule_reports.tables import table_fragment
 
         return table_fragment(self)
 

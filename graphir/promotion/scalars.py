@@ -40,7 +40,7 @@ def fits(value: Any, dtype: DType) -> bool:
     return False
 
 
-def scalar(value: Any, dtype: DType, tf32: str = "even") -> NDArray[Any]:
+def scalar(value: complex, dtype: DType, tf32: str = "even") -> NDArray[Any]:
     """Return a Python scalar as a 0-d array in a dtype's storage, rounded once.
 
     `tf32` is the rounding of tensor_float32: "even" or "away". Only the narrow floats accept an int
@@ -66,13 +66,13 @@ def _odd_float(value: int) -> float:
     return math.copysign(math.ldexp(odd, shift), value)
 
 
-def round_scalar(value: Any, dtype: DType, tf32: str = "even") -> Any:
+def round_scalar(value: complex, dtype: DType, tf32: str = "even") -> Any:
     """Return the Python number that a Python scalar becomes in a dtype."""
     number = scalar(value, dtype, tf32)
     return number.item() if dtype.storage.kind in "biufc" else float(number)
 
 
-def survives(value: Any, dtype: DType) -> bool:
+def survives(value: complex, dtype: DType) -> bool:
     """Whether a dtype holds the exact value of a Python number of at most 64 bits."""
     if isinstance(value, complex) and not dtype.is_complex:
         return False
@@ -132,7 +132,7 @@ def _keeps(value: float, dtype: DType) -> bool:
     return abs(value) < tie or (specials == "fn" and abs(value) == tie)
 
 
-def misfit(value: Any, dtype: DType, under: str = "") -> GraphError:
+def misfit(value: complex, dtype: DType, under: str = "") -> GraphError:
     """Build the error that a scalar does not fit a dtype, with the fixes to write."""
     fixes: tuple[str, ...]
     if isinstance(value, float) and dtype.format is None:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from graphir.display import code, folded, fragment, paragraphs, table, tag, text
 from graphir.dtypes import DType
 from graphir.errors import GraphirError
 from graphir.promotion import RulesLike, rule_sets
@@ -69,8 +70,6 @@ class Explanation(NamedTuple):
 
     def _repr_html_(self) -> str:
         """Return HTML for notebooks: the paths, and the answers of other rule sets, folded."""
-        from graphir.rule_reports.fragments import explanation_fragment
-
         return explanation_fragment(self)
 
     def ways(self) -> list[tuple[str, str, str]]:
@@ -176,4 +175,28 @@ def _wrap(line: str) -> list[str]:
         return [line]
     return textwrap.wrap(
         line, WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    )
+
+
+# -- notebooks
+
+
+def explanation_fragment(explanation: Explanation) -> str:
+    """Return the operands' paths and losses, and the answers of the other rule sets, folded."""
+    names = " and ".join(name for name, *_ in explanation.ways())
+    head = f"{names} promote to {explanation.result} under {explanation.rules!r}"
+    ways = [
+        (code(name), code(path), tag("span", text(cost), class_=None if is_exact else "lossy"))
+        for (name, path, cost), is_exact in zip(
+            explanation.ways(), (x is None for x in explanation.witnesses), strict=True
+        )
+    ]
+    groups = [
+        (code(answer), text(", ".join(names), 2000))
+        for answer, names in explanation.groups().items()
+    ]
+    return fragment(
+        paragraphs([head]),
+        table(("operand", "path", "loss"), ways, len(ways)),
+        folded("Other rule sets", table(("answer", "rule sets"), groups, len(groups))),
     )

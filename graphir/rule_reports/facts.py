@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from graphir import ops
+from graphir.display import folded, fragment, paragraphs, table, tag, text
 from graphir.dtypes import DType
 from graphir.errors import GraphirError
 from graphir.ir.graph import Graph
@@ -14,6 +15,7 @@ from graphir.ops.op import Inference, Op
 from graphir.ops.types import TensorType
 from graphir.promotion.rules import PromotionRules
 from graphir.promotion.scalars import round_scalar, survives
+from graphir.rule_reports.tables import table_parts
 
 
 class Fact(NamedTuple):
@@ -185,7 +187,7 @@ def _graph(rules: PromotionRules) -> Graph:
     return graph
 
 
-def _with(rules: PromotionRules, dtype: DType, value: Any) -> str:
+def _with(rules: PromotionRules, dtype: DType, value: complex) -> str:
     """Describe the dtype of an array plus a literal, and the literal's value if it changes."""
     graph = _graph(rules)
     try:
@@ -218,7 +220,7 @@ def _beside(rules: PromotionRules) -> str:
     return f"int8 beside a 0-d int64 is {by_value}"
 
 
-def _alone(rules: PromotionRules, value: Any) -> str:
+def _alone(rules: PromotionRules, value: complex) -> str:
     """Describe the dtype of a literal without partners, and its concrete dtype."""
     try:
         dtype = _graph(rules).scalar(value).dtype
@@ -226,3 +228,18 @@ def _alone(rules: PromotionRules, value: Any) -> str:
         return _REFUSAL
     committed_dtype = rules.concrete_dtype(dtype)
     return str(dtype) if committed_dtype is dtype else f"{dtype}, {committed_dtype} in the end"
+
+
+# -- notebooks
+
+
+def rules_fragment(rules: PromotionRules) -> str:
+    """Return the name and the description of a rule set, and its table and facts, folded."""
+    source = [f"Source: {rules.source}."] if rules.source else []
+    answers = [(text(subject), text(answer, 300)) for subject, answer in facts(rules)]
+    return fragment(
+        tag("div", tag("b", text(rules.name)), f", {len(rules.dtypes)} dtypes"),
+        paragraphs([rules.doc, *source]),
+        folded("Table", *table_parts(rules.table())),
+        folded("Besides the join", table(("question", "answer"), answers, len(answers))),
+    )

@@ -1,12 +1,14 @@
-"""Check of the algebraic laws and conversion laws of a rule set, with counterexamples."""
+"""Check of the laws of joins and of conversions of a rule set, with counterexamples and report."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from itertools import product
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby, islice, product
+from operator import attrgetter
 from typing import Any, TypeAlias
 
+from graphir.display import count_text, folded, fragment, paragraphs
 from graphir.dtype_lattices.order import LAWS as JOIN_LAWS
 from graphir.dtype_lattices.order import Lattice, Violation, Violations, violations
 from graphir.dtypes import DType
@@ -75,3 +77,65 @@ def _results(dtypes: list[DType], join: Join) -> dict[tuple[DType, DType], DType
         except PromotionError:
             continue
     return results
+
+
+# -- notebooks
+
+
+COUNTEREXAMPLES = 10
+"""The most counterexamples of a law in a fragment."""
+
+
+def laws_fragment(violations: Violations) -> str:
+    """Return a line for each law, and its first counterexamples, folded."""
+    sections = [
+        (law, [violation.finding for violation in islice(group, COUNTEREXAMPLES)])
+        for law, group in groupby(violations, attrgetter("law"))
+    ]
+    return fragment(
+        paragraphs(report(violations, violations.laws).split("\n")),
+        *(folded(f"Counterexamples to {law}", paragraphs(first)) for law, first in sections),
+    )
+
+
+# -- the text report
+
+
+def report(
+    findings: Sequence[Violation], laws: Sequence[str] = JOIN_LAWS, *, everything: bool = False
+) -> str:
+    """Return a line for each law: it holds, or its number of violations and a counterexample.
+
+    The report covers `laws` and any other law among the findings. With `everything` each line is
+    followed by all listed counterexamples, one a line, and by the number of unlisted violations.
+    """
+    counts = findings.counts if isinstance(findings, Violations) else Counter[str]()
+    by_law: dict[str, list[Violation]] = {}
+    for violation in findings:
+        by_law.setdefault(violation.law, []).append(violation)
+    all_laws = dict.fromkeys((*laws, *by_law))
+    lines: list[str] = []
+    for law in all_laws:
+        of_law = by_law.get(law, [])
+        count = max(counts[law], len(of_law))
+        lines.append(f"{law}: {_summary(of_law, count, brief=everything)}")
+        lines += [f"  {violation.finding}" for violation in of_law if everything]
+        if everything and count > len(of_law):
+            lines.append(f"  ... and {count - len(of_law):,} more")
+    return "\n".join(lines)
+
+
+def _summary(violations: Sequence[Violation], total: int, brief: bool) -> str:
+    if not violations:
+        return "holds"
+    count = count_text(total, _UNITS.get(len(violations[0].elements), "case"))
+    if brief:
+        return count
+    return (
+        f"{count}: {violations[0].finding}"
+        if len(violations) == 1
+        else f"{count}; the first: {violations[0].finding}"
+    )
+
+
+_UNITS = {1: "element", 2: "pair", 3: "triple"}

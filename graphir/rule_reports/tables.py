@@ -8,10 +8,9 @@ from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import Literal, TypeAlias
 
+from graphir.display import count_text, fragment, paragraphs, tag, text
 from graphir.dtypes import DType
-from graphir.markup import tag, text
 from graphir.promotion.rules import PromotionRules
-from graphir.rule_reports.findings import count_text
 
 Table: TypeAlias = dict[DType, dict[DType, DType | None]]
 Loss: TypeAlias = Literal["exact", "loses", "raises"]
@@ -160,7 +159,9 @@ def json_table(rules: PromotionRules) -> str:
 
 def html_grid(table: Table) -> str:
     """Return a table of short names in HTML, whose cells have a class by their loss."""
-    heads = tag("tr", tag("th"), *(tag("th", text(b.short), scope="col", title=b) for b in table))
+    heads = tag(
+        "tr", tag("th"), *(tag("th", text(b.short), scope="col", title=str(b)) for b in table)
+    )
     rows = (
         tag("tr", tag("th", text(a), scope="row"), *(_html_cell(a, b, table) for b in row))
         for a, row in table.items()
@@ -209,3 +210,18 @@ COLORS: dict[Loss, str] = {"exact": "#d9f0dd", "loses": "#ffe2b3", "raises": "#e
 
 _ANSI: dict[Loss, str] = {"exact": "32", "loses": "33", "raises": "90"}
 _UNDERLINE = ";4"
+
+
+# -- notebooks
+
+
+def table_fragment(table: Table) -> str:
+    """Return a table of short names, coloured by loss; one of many dtypes without narrow ones."""
+    return fragment(*table_parts(table))
+
+
+def table_parts(table: Table) -> tuple[str, str]:
+    """Return the elements of a table: its grid, and its notes."""
+    part, note = brief_table(table)
+    notes = paragraphs([*table_notes(part), *([note] if note else [])])
+    return tag("div", html_grid(part), class_="scroll"), notes

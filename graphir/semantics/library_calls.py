@@ -20,6 +20,8 @@ from graphir.errors import ExecutionError, GraphirError
 Array = NDArray[Any]
 Function = Callable[..., Any]
 """A function of NumPy, or a handler of its calls."""
+Keywords = Mapping[str, Any]
+"""The keyword arguments of a call."""
 
 
 class HandledError(ExecutionError):

@@ -8,11 +8,10 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias, overload
 
 from graphir.decorators import uncollected
-from graphir.escape import brief, printable
+from graphir.display import brief, printable
 from graphir.ir.inlining import Junction, inlined, original_of
-from graphir.passes.analysis.item_sequence import ItemSequence
-from graphir.passes.analysis.rebuild import Rebuilt, rebuilt
-from graphir.passes.analysis.written_literals import Literals
+from graphir.passes.analysis import ItemSequence
+from graphir.passes.analysis.rebuild import Literals, Rebuilt, rebuilt
 from graphir.passes.rewriter import bodies_of
 from graphir.promotion import RulesLike
 from graphir.promotion import rules as rules_named
@@ -130,7 +129,7 @@ class RulesDiff(ItemSequence[DtypePair]):
 
     def _repr_html_(self) -> str:
         """Return HTML for notebooks: the headline, and the tables in folded sections."""
-        from graphir.passes.reports.html_rows import rules_difference_fragment
+        from graphir.passes.reports.html import rules_difference_fragment
 
         return rules_difference_fragment(self)
 
@@ -315,7 +314,7 @@ class GraphDiff(ItemSequence[Change]):
 
     def _repr_html_(self) -> str:
         """Return an HTML table for notebooks."""
-        from graphir.passes.reports.html_rows import difference_fragment
+        from graphir.passes.reports.html import difference_fragment
 
         return difference_fragment(self)
 

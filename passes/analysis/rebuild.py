@@ -12,21 +12,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from graphir.decorators import uncollected
+from graphir.dtypes import DTypeLike
 from graphir.errors import OperandInfo
 from graphir.ir.inlining import inlined
 from graphir.ir.literals import literal_array
-from graphir.ir.operands import operand_infos, symbols_of
+from graphir.ir.operands import operand_infos, resolve_literal, symbols_of
 from graphir.ir.operators.in_place import assigned
-from graphir.location import ASSIGN
+from graphir.location import ASSIGN, INTERMEDIATE
+from graphir.ops.attribute_record import TO_DTYPE
 from graphir.ops.control import with_bodies
-from graphir.passes.analysis.written_literals import Literals, is_literal, own_dtype
 from graphir.passes.rewriter import bodies_of
 from graphir.promotion import RulesLike
 from graphir.promotion import rules as rules_named
 from graphir.public import (
+    DType,
     Graph,
     GraphError,
     GraphirError,
+    Location,
     PromotionError,
     PromotionRules,
     Symbol,
@@ -382,3 +385,164 @@ def refusal_error(graph: Graph, new: Rebuilt) -> PromotionError:
         lines.append(f"  {new.broken}")
     lines.append(f"Cast there, or keep rules={graph.rules.name!r}.")
     return PromotionError("\n".join(lines))
+
+
+# -- another dtype for all floats
+
+
+def retyped(graph: Graph, dtype: DTypeLike, rules: RulesLike | None = None) -> Rebuilt:
+    """Return the program with all floats of one dtype; its inputs keep their dtypes.
+
+    The rules are those of the graph if they have the dtype, else `jax`. Complex values keep their
+    dtypes. Raises GraphError for a dtype that is no float, and for an explicit graph; one
+    PromotionError for the symbols that the rules refuse.
+    """
+    to = DType(dtype)
+    if not to.is_float or to.weak:
+        problem = "as_dtype: the dtype of all floats is a float dtype"
+        raise GraphError(problem, got=str(to), fix="use as_dtype='bfloat16'")
+    if graph.rules_before is not None:
+        raise GraphError(
+            f"graph {graph.name!r} is explicit: its casts have the dtypes that it was built with",
+            fix="take the graph as it was before implicit_cast",
+        )
+    own = graph.rules if to in graph.rules.dtypes else "jax"
+    new = _Retyping(graph, rules_named(own if rules is None else rules), to).run()
+    if new.refusals:
+        raise refusal_error(graph, new)
+    return new
+
+
+class _Retyping(Rebuilding):
+    """A rebuild whose float values all have the dtype `to`."""
+
+    def __init__(self, graph: Graph, rules: PromotionRules, to: DType) -> None:
+        super().__init__(graph, rules, graph.symbols, f"{graph.name}_as_{to}")
+        self.to = to
+        self._scaled = _scaled_integers(graph, to)
+
+    def run(self) -> Rebuilt:
+        """Rebuild all symbols."""
+        for symbol in self.old.symbols:
+            self.add(symbol)
+            twin = self.twins[-1]
+            if twin is not None and symbol.index not in self._scaled:
+                self.twins[-1] = self._in_dtype(twin)
+        result = self.finished()
+        inputs = [x.args[0] if x.op is ops.cast else x for x in result.graph.inputs]
+        result.graph.set_interface(inputs)
+        return result
+
+    def _in_dtype(self, twin: Symbol) -> Symbol:
+        """Return a value cast to the dtype if it is a float of another one."""
+        return self._cast(twin, self.to, twin.location)
+
+    def _cast(self, value: Symbol, to: DType, location: Location) -> Symbol:
+        if not value.dtype.is_float or value.dtype.weak or value.dtype is to:
+            return value
+        type_ = value.type.cast(to)
+        return self.new.append(ops.cast, (value,), TO_DTYPE[to.code], type_, location)
+
+    def _alone(self, symbol: Symbol) -> Symbol:
+        return self._in_dtype(super()._alone(symbol))
+
+    def _attrs(self, symbol: Symbol) -> Mapping[str, Any]:
+        attrs = super()._attrs(symbol)
+        if symbol.op in (ops.constant, ops.input):
+            return attrs
+        floats = {key: self.to for key, x in attrs.items() if isinstance(x, DType) and x.is_float}
+        return {**attrs, **floats} if floats else attrs
+
+    def _operands(self, symbol: Symbol) -> list[Any]:
+        """Return the twins of the operands, in the dtype of the integers that the op scales."""
+        operands = super()._operands(symbol)
+        dtype = next((x.dtype for x in symbol.args if x.index in self._scaled), None)
+        if dtype is None:
+            return operands
+        return [
+            self._cast(x, dtype, symbol.location) if isinstance(x, Symbol) else x for x in operands
+        ]
+
+    def _reapply(self, symbol: Symbol) -> Symbol:
+        """Return the twin of a symbol; a cast between floats is nothing here."""
+        if symbol.op is ops.cast and symbol.dtype.is_float:
+            value = self._map(symbol.args[0])
+            if value.dtype is self.to:
+                return value
+        return super()._reapply(symbol)
+
+
+def _scaled_integers(graph: Graph, to: DType) -> set[int]:
+    """Return the indices of casts from integers to wider floats that ops of a graph make."""
+    if graph.rules.name != "explicit":
+        return set()
+    return {
+        symbol.index
+        for symbol in graph.symbols
+        if symbol.op is ops.cast and not symbol.args[0].dtype.is_inexact
+        if symbol.dtype.is_float and not symbol.dtype.exact_in(to)
+        if any(origin.operand == INTERMEDIATE for origin in symbol.origins)
+    }
+
+
+# -- literals
+
+
+class Literals:
+    """The literals of a graph, each in an expression (`x + 1`) or alone (`g.scalar(1)`).
+
+    Each expression gives its literals their dtype. A literal is in the expression of a user that
+    has the literal's location. Passes merge equal literals: a merged literal is in the expressions
+    of later users too, if those users would give it the dtype that it has. `inside` has the indices
+    of literals that are in the expression of their first user.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        first: dict[int, Symbol] = {}
+        for symbol in graph.symbols:
+            for arg in symbol.args:
+                if is_literal(arg):
+                    first.setdefault(arg.index, symbol)
+        symbols = graph.symbols
+        self.inside = {i for i, user in first.items() if self._begins_in(symbols[i], user)}
+
+    def within(self, user: Symbol, position: int) -> bool:
+        """Whether an operand is a literal in the expression of its user."""
+        literal = user.args[position]
+        if literal.index not in self.inside:
+            return False
+        return _together(literal, user) or self._dtype_beside(user, position) is literal.dtype
+
+    def alone(self, literal: Symbol) -> bool:
+        """Whether a literal has the dtype that its rules give a lone Python number."""
+        return own_dtype(self.graph.rules, literal.attrs["literal"]) is literal.dtype
+
+    def _begins_in(self, literal: Symbol, user: Symbol) -> bool:
+        return _together(literal, user) or not self.alone(literal)
+
+    def _dtype_beside(self, user: Symbol, position: int) -> DType | None:
+        """Return the dtype that the other operands of an op would give a literal, or None."""
+        operands = [arg.attrs["literal"] if is_literal(arg) else arg for arg in user.args]
+        try:
+            return resolve_literal(self.graph.rules, user.op, operands, position)[1]
+        except GraphirError:
+            return None
+
+
+def own_dtype(rules: PromotionRules, value: complex) -> DType | None:
+    """Return the dtype that rules give a lone Python number, or None if they refuse it."""
+    try:
+        return rules.literal(value)
+    except GraphirError:
+        return None
+
+
+def is_literal(symbol: Symbol) -> bool:
+    """Whether a symbol is a constant from a Python number without a dtype."""
+    return symbol.op is ops.constant and symbol.attrs["literal"] is not None
+
+
+def _together(literal: Symbol, user: Symbol) -> bool:
+    """Whether two symbols have the same location; True if the location is unknown."""
+    return not literal.location.file or literal.location.matches(user.location)

@@ -24,9 +24,15 @@ from graphir.location import Location
 from graphir.loss import Loss, literal_loss
 from graphir.ops.op import Op
 from graphir.ops.types import TensorType
-from graphir.passes.analysis.cast_syntax import NUMPY, CastSyntax, syntax_of
-from graphir.passes.analysis.expressions import Expression, expression, statement
-from graphir.passes.analysis.written_literals import is_literal
+from graphir.passes.analysis.expressions import (
+    NUMPY,
+    CastSyntax,
+    Expression,
+    expression,
+    statement,
+    syntax_of,
+)
+from graphir.passes.analysis.rebuild import is_literal
 from graphir.promotion import PromotionRules
 from graphir.promotion.operands import smallest_holding
 from graphir.promotion.scalars import survives

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from graphir.decorators import uncollected
@@ -40,6 +40,12 @@ def report_json(report: CastReport) -> str:
     fields = [f"{text(name)}: {text(value)}" for name, value in head.items()]
     fields += [f"{text(name)}: {json_array(values)}" for name, values in lists.items()]
     return "{\n  " + ",\n  ".join(fields) + "\n}"
+
+
+def dtypes_json(reports: Mapping[str, CastReport]) -> str:
+    """Return a JSON object with a report for each dtype (see report_json)."""
+    fields = [f"{text(name)}: {report_json(report)}" for name, report in reports.items()]
+    return "{" + ",\n".join(fields) + "}"
 
 
 def _losses(report: CastReport) -> Iterator[dict[str, Any]]:

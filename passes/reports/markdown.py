@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from graphir.decorators import uncollected
-from graphir.escape import printable
+from graphir.display import printable
 from graphir.passes.reports import phrases
 from graphir.passes.reports.phrases import line_of, region
 from graphir.passes.reports.text import casts_table, facts

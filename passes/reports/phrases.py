@@ -6,14 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
+from graphir.display import count_text, printable
 from graphir.drawing.loss_levels import Level
 from graphir.drawing.loss_levels import level as gravity
-from graphir.escape import printable
 from graphir.ir.operators.in_place import SIGNS
 from graphir.location import Location
 from graphir.ops.dims import Size
 from graphir.passes.analysis.casts.conversion import Kind
-from graphir.rule_reports.findings import count_text
 from graphir.rule_reports.tables import aligned
 from graphir.source_text import source_line
 
@@ -231,21 +230,24 @@ def path(row: CastRow) -> str:
 
 def why(row: CastRow) -> str:
     """Return the phrase for the origin of the cast: a rule set and path, the program, a store."""
-    if row.kind == "explicit":
-        return "written by the program"
-    if row.kind == "legalization":
-        return "no machine computes in it"
-    if row.kind == "autocast":
-        return "inserted by autocast"
+    if row.kind in _WRITERS:
+        return _WRITERS[row.kind]
     if row.kind == "exporter":
         return f"inserted by {printable(row.op)}"
-    if row.kind == "assignment":
-        return "written to an array of that dtype"
     if _is_loss(row):
         return f"lost values: {row.kind}"
     cause = row.demanding
     place = "" if cause is None else f", as {cause.op.name} at {printable(cause.location.layered)}"
     return f"under {printable(row.rule)} ({path(row)}){place}"
+
+
+_WRITERS: dict[str, str] = {
+    "explicit": "written by the program",
+    "legalization": "no machine computes in it",
+    "autocast": "inserted by autocast",
+    "assignment": "written to an array of that dtype",
+}
+"""The origins of casts that no rule set inserts, by the kind of cast."""
 
 
 def what(row: CastRow) -> str:
@@ -440,10 +442,7 @@ def region(row: CastRow) -> SourceRegion:
     expression, (start, end), location = row.expression, row.span, row.location
     if expression is None or start == end:
         return whole(location)
-    first, last = (
-        _advance(location, expression.text[:start]),
-        _advance(location, expression.text[:end]),
-    )
+    first, last = (_advance(location, expression.text[:at]) for at in (start, end))
     return SourceRegion(location.file, *first, *last, location.source)
 
 

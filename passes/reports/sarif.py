@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from graphir.decorators import uncollected
+from graphir.display import printable
 from graphir.drawing.loss_levels import Level
-from graphir.escape import printable
 from graphir.passes.analysis.casts.conversion import SILENT
 from graphir.passes.reports import phrases
 from graphir.passes.reports.json_ import VERSION, text

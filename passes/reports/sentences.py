@@ -9,25 +9,25 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphir.escape import printable
+from graphir.display import count_text, printable
 from graphir.ir.op_builder import infer
 from graphir.location import NUMPY
-from graphir.passes.analysis.cast_syntax import CastSyntax, syntax_of
 from graphir.passes.analysis.casts.behind_casts import in_call, next_values, uncast
 from graphir.passes.analysis.casts.fixes import number_fix, source_fix
-from graphir.passes.analysis.casts.layers import overflows
 from graphir.passes.analysis.casts.ranking import is_cause, is_modular
+from graphir.passes.analysis.casts.sites import overflows
 from graphir.passes.analysis.expressions import (
+    CastSyntax,
     call_argument,
     default_dtype,
     expression,
+    syntax_of,
     whole_expression,
 )
+from graphir.passes.analysis.rebuild import is_literal
 from graphir.passes.analysis.suggestions import UncastOp, operand_name, rewritten
-from graphir.passes.analysis.written_literals import is_literal
 from graphir.passes.reports import phrases
 from graphir.public import DType, Graph, GraphirError, Location, Symbol, ops
-from graphir.rule_reports.findings import count_text
 from graphir.source_text import is_cell
 
 if TYPE_CHECKING:

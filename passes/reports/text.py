@@ -1,22 +1,22 @@
-"""The text writers of cast reports: a table, and details with source lines."""
+"""The text writers of cast reports: a table, details with source lines, several dtypes compared."""
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from graphir.decorators import uncollected
-from graphir.escape import printable
+from graphir.display import printable
 from graphir.passes.reports import phrases
 from graphir.passes.reports.phrases import line_of, region
 from graphir.passes.reports.terminal import fitted, terminal_width, wrapped
 
 if TYPE_CHECKING:
-    from graphir.passes.analysis.casts import CastReport, CastRow
-    from graphir.passes.analysis.casts.sites import Cascade, CastSite
+    from graphir.passes.analysis.casts import CastReport, CastRow, OutputError
+    from graphir.passes.analysis.casts.sites import Cascade, CastSite, LayerTotals
 
 DETAILS = 20
 """The default number of cascades in the detailed report."""
@@ -163,3 +163,54 @@ def _cascade(rows: Sequence[CastRow]) -> Iterator[tuple[str, str]]:
         yield "cascade", f"{text} ({count} times)" if count > 1 else text
     if more := len(rows) - sum(count for _, count in first):
         yield "", f"... and {more} more follow from it"
+
+
+# -- audits of one program in several dtypes
+
+
+def dtypes_text(reports: Mapping[str, CastReport]) -> str:
+    """Return a table of outputs and layers with a column a dtype, then the reports' sentences.
+
+    The parts of the program that were not seen come first, then the notes about it.
+    """
+    width = terminal_width(sys.stdout)
+    lines = fitted([("layer", *reports), *_outputs(reports), *_layers(reports)], width)
+    unseen = (line for report in reports.values() for line in phrases.unseen(report)[1:])
+    notes = (note for report in reports.values() for note in report.graph.notes)
+    heads = dict.fromkeys([*unseen, *notes])
+    for name, report in reports.items():
+        texts = [f"{name}: {x}" for x in report.sentences if x not in heads]
+        lines += [line for x in texts for line in wrapped(x, width)]
+    return "\n".join([*(line for head in heads for line in wrapped(head, width)), *lines])
+
+
+def _outputs(reports: Mapping[str, CastReport]) -> Iterator[tuple[str, ...]]:
+    """Yield a row for each output."""
+    for errors in zip(*(report.outputs for report in reports.values()), strict=True):
+        yield printable(errors[0].name), *map(_error, errors)
+
+
+def _error(error: OutputError) -> str:
+    """Return the error of an output in the norm, or its elements that are not finite."""
+    if not error.is_known:
+        return phrases.UNKNOWN_ERROR
+    if error.broken or error.norm is None:
+        return phrases.wrongness(error)
+    return f"relative error {error.norm:.2g}"
+
+
+def _layers(reports: Mapping[str, CastReport]) -> Iterator[tuple[str, ...]]:
+    """Yield a row for each layer: the part of the error that arises there, and what overflows."""
+    totals = [{each.layer: each for each in report.layers} for report in reports.values()]
+    for layer in dict.fromkeys(layer for layers in totals for layer in layers):
+        name = printable(layer) or phrases.OUTSIDE
+        yield name, *(_cell(layers.get(layer)) for layers in totals)
+
+
+def _cell(layer: LayerTotals | None) -> str:
+    """Return the loss of a layer: its part of the error, and the elements that overflow."""
+    if layer is None:
+        return ""
+    percent = phrases.UNKNOWN_ERROR if layer.share is None else phrases.percent(layer.share)
+    share = f"{percent} of the error"
+    return f"overflows in {layer.overflowed:,}, {share}" if layer.overflowed else share

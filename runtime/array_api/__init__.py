@@ -10,12 +10,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from graphir.public import DType
-from graphir.runtime.array_api import dtypes, functions, wording
-from graphir.runtime.array_api.array import Array, Device
+from graphir.runtime.array_api import dtypes, functions
+from graphir.runtime.array_api.array import Array, Device, no_name
 from graphir.runtime.array_api.dtypes import *  # noqa: F403
+from graphir.runtime.array_api.dtypes import __array_namespace_info__
 from graphir.runtime.array_api.functions import *  # noqa: F403
 from graphir.runtime.array_api.functions import fft, linalg
-from graphir.runtime.array_api.info import __array_namespace_info__
 
 __array_api_version__ = "2025.12"
 
@@ -45,4 +45,4 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> object:
-        raise AttributeError(wording.no_name(name), name=name)
+        raise AttributeError(no_name(name), name=name)

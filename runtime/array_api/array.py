@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from functools import lru_cache
 from types import EllipsisType, ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -15,13 +17,90 @@ from graphir.ir.operators.powers import shortcut
 from graphir.ops.op import Op
 from graphir.promotion.scalars import WEAK
 from graphir.public import DType, GraphError, GraphirError, ShapeError, TensorType, ops
-from graphir.runtime.array_api.evaluation.forcing import bounded, value_of
-from graphir.runtime.array_api.evaluation.lazy import TAPE, Lazy
-from graphir.runtime.array_api.operators import ArrayOperators
-from graphir.runtime.array_api.wording import no_method
+from graphir.runtime.array_api.forcing import bounded, value_of
+from graphir.runtime.array_api.lazy import TAPE, Lazy
 
 if TYPE_CHECKING:
     from graphir.runtime.array_api.views import ArrayView
+
+
+# -- Python's operators, with arrays and Python scalars on either side
+
+Unary: TypeAlias = "Callable[[Any], Array]"
+Binary: TypeAlias = "Callable[[Any, Any], Array]"
+
+
+def _with_name(name: str, method: Callable[..., Any]) -> Any:
+    method.__name__ = method.__qualname__ = f"__{name}__"
+    return method
+
+
+def _unary(name: str, op: Op) -> Unary:
+    def operate(self: Array, /) -> Array:
+        return _operate(op, self)
+
+    return _with_name(name, operate)
+
+
+def _comparison(name: str, op: Op) -> Binary:
+    def operate(self: Array, other: Array | complex, /) -> Array:
+        return _operate(op, self, other)
+
+    return _with_name(name, operate)
+
+
+def _binary(name: str, op: Op) -> tuple[Binary, Binary, Binary]:
+    """Return the methods of `x + y`, of its reflected form and of `x += y`."""
+
+    def reflected(self: Array, other: Array | complex, /) -> Array:
+        return _operate(op, other, self)
+
+    def write(self: Array, other: Array | complex, /) -> Array:
+        return _assign_in_place(self, getattr(self, f"__{name}__")(other))
+
+    return _comparison(name, op), _with_name(f"r{name}", reflected), _with_name(f"i{name}", write)
+
+
+class ArrayOperators:
+    """The operators of Array: each operator, its reflected form, and its in-place form."""
+
+    __slots__ = ()
+    __hash__ = None  # pyright: ignore[reportAssignmentType] -- `==` is elementwise, and `+=` changes
+    __array_ufunc__ = None  # NumPy's operators leave it to these
+
+    __add__, __radd__, __iadd__ = _binary("add", ops.add)
+    __sub__, __rsub__, __isub__ = _binary("sub", ops.subtract)
+    __mul__, __rmul__, __imul__ = _binary("mul", ops.multiply)
+    __truediv__, __rtruediv__, __itruediv__ = _binary("truediv", ops.divide)
+    __floordiv__, __rfloordiv__, __ifloordiv__ = _binary("floordiv", ops.floor_divide)
+    __mod__, __rmod__, __imod__ = _binary("mod", ops.remainder)
+    _pow, __rpow__, __ipow__ = _binary("pow", ops.pow)
+    __matmul__, __rmatmul__, __imatmul__ = _binary("matmul", ops.matmul)
+    __and__, __rand__, __iand__ = _binary("and", ops.bitwise_and)
+    __or__, __ror__, __ior__ = _binary("or", ops.bitwise_or)
+    __xor__, __rxor__, __ixor__ = _binary("xor", ops.bitwise_xor)
+    __lshift__, __rlshift__, __ilshift__ = _binary("lshift", ops.left_shift)
+    __rshift__, __rrshift__, __irshift__ = _binary("rshift", ops.right_shift)
+    __lt__ = _comparison("lt", ops.less)
+    __le__ = _comparison("le", ops.less_equal)
+    __gt__ = _comparison("gt", ops.greater)
+    __ge__ = _comparison("ge", ops.greater_equal)
+    __neg__ = _unary("neg", ops.negative)
+    __pos__ = _unary("pos", ops.positive)
+    __abs__ = _unary("abs", ops.abs)
+    __invert__ = _unary("invert", ops.bitwise_invert)
+
+    def __eq__(self, other: object, /) -> Array:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return _operate(ops.equal, self, other)
+
+    def __ne__(self, other: object, /) -> Array:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return _operate(ops.not_equal, self, other)
+
+    def __pow__(self, other: Array | complex, /) -> Array:
+        return _power(self, other)
+
+
+# -- the array
 
 SCALARS = tuple(WEAK)
 """The types of Python scalars, which take the dtype of an array beside them."""
@@ -247,33 +326,10 @@ class Array(ArrayOperators):
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (value_of(self.symbol),)
 
-    # -- operators
-
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
             raise AttributeError(no_method(name), name=name, obj=self)
-
-    def _with(self, op: Op, *operands: Any) -> Any:
-        for operand in operands:
-            if not isinstance(operand, _OPERAND_TYPES) and op not in _BY_IDENTITY:
-                return NotImplemented
-        return record(op, *operands)
-
-    def _power(self, exponent: Array | complex) -> Any:
-        short = shortcut(TAPE.rules, self.type, exponent)
-        if short is None or short.dtype is not self.type.dtype:
-            return self._with(ops.pow, self, exponent)
-        return self._with(short.op, self)
-
-    def _assign_in_place(self, result: Array) -> Any:
-        if result is NotImplemented:
-            return result
-        old, new = self.type, result.type
-        if new is not old:
-            check_writable(TAPE.rules, result.symbol.op, old, new)
-        self.symbol = result.symbol
-        return self
 
 
 _OPERAND_TYPES = (Array, *SCALARS, np.ndarray, np.generic)
@@ -286,6 +342,32 @@ _PAIR = (1, 0)
 
 _BY_IDENTITY = (ops.equal, ops.not_equal)
 """The ops for which Python would compare identities after NotImplemented, so they raise."""
+
+
+def _operate(op: Op, *operands: Any) -> Any:
+    """Record an op; return NotImplemented for operands other than arrays and scalars."""
+    for operand in operands:
+        if not isinstance(operand, _OPERAND_TYPES) and op not in _BY_IDENTITY:
+            return NotImplemented
+    return record(op, *operands)
+
+
+def _power(x: Any, exponent: Array | complex) -> Any:
+    short = shortcut(TAPE.rules, x.type, exponent)
+    if short is None or short.dtype is not x.type.dtype:
+        return _operate(ops.pow, x, exponent)
+    return _operate(short.op, x)
+
+
+def _assign_in_place(x: Array, result: Array) -> Any:
+    """Replace the value of an array by a result of the same dtype and shape."""
+    if result is NotImplemented:
+        return result
+    old, new = x.type, result.type
+    if new is not old:
+        check_writable(TAPE.rules, result.symbol.op, old, new)
+    x.symbol = result.symbol
+    return x
 
 
 def record(op: Op, *operands: Array | complex, **attrs: Any) -> Array:
@@ -372,3 +454,47 @@ def call_numpy(name: str, function: Callable[..., Any], *arrays: Array, **settin
 
 def _call_text(name: str, arrays: tuple[Array, ...]) -> str:
     return f"{name} of {' and '.join(str(x.type) for x in arrays)}"
+
+
+# -- names that the namespace lacks
+
+
+def no_method(name: str) -> str:
+    """Return the error text for an attribute that Array lacks, with the namespace's counterpart."""
+    message = f"an Array has no {name!r}"
+    if name in ("item", "tolist"):
+        return f"{message}; float(x), int(x) or np.asarray(x).{name}()"
+    if name == "copy":
+        return f"{message}; call asarray(x, copy=True)"
+    ours = None if name.startswith("_") else _ours(name)
+    return f"{message}; call the namespace's {ours}(x, ...)" if ours else message
+
+
+def no_name(name: str) -> str:
+    """Return the error text for a name that the standard lacks, with its nearest counterpart."""
+    message = f"the array API standard has no {name!r}"
+    ours = None if name.startswith("_") else _ours(name)
+    return f"{message}; {ours} is the nearest" if ours else message
+
+
+_OTHERS = {
+    "array": "asarray",
+    "asanyarray": "asarray",
+    "dot": "matmul",
+    "transpose": "permute_dims",
+}
+
+
+@lru_cache  # libraries call hasattr(...) often
+def _ours(name: str) -> str | None:
+    """Return the standard's name of a NumPy function, or the nearest name, or None."""
+    from graphir.runtime import array_api
+
+    names = array_api.__all__
+    if name in names or name in _OTHERS:
+        return _OTHERS.get(name, name)
+    function = getattr(np, name, None)
+    for candidate in names:
+        if function is not None and function is getattr(np, candidate, None):
+            return candidate
+    return next(iter(get_close_matches(name, names, 1, 0.8)), None)

@@ -1,4 +1,4 @@
-"""The standard's data types, and its functions on data types."""
+"""The standard's data types, functions on data types, and inspection of the namespace."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import numpy as np
 from graphir.dtypes import DTypeLike
 from graphir.promotion.scalars import WEAK
 from graphir.public import DType, GraphError, GraphirError, PromotionError, ops
-from graphir.runtime.array_api.array import Array, array_of, device_of, record
-from graphir.runtime.array_api.evaluation.lazy import TAPE
-from graphir.runtime.array_api.wording import ARRAYS
+from graphir.runtime.array_api.array import CPU, Array, array_of, device_of, record
+from graphir.runtime.array_api.lazy import ARRAYS, TAPE
 
 __all__ = ["astype", "can_cast", "finfo", "iinfo", "isdtype", "result_type"]
 
@@ -166,3 +165,42 @@ def _dtype_among(operand: Array | DTypeLike, *kinds: str) -> DType:
     if not isdtype(dtype, kinds):
         raise PromotionError(f"the dtype is of the kind {' or '.join(kinds)}", got=str(dtype))
     return dtype
+
+
+# -- inspection: capabilities, devices and dtypes
+
+
+class Info:
+    """The capabilities, devices and dtypes of the namespace."""
+
+    def capabilities(self) -> dict[str, Any]:
+        """Return the capabilities: boolean masks, value-dependent shapes, NumPy's 64 axes."""
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
+
+    def default_device(self) -> str:
+        """Return the default device, the CPU."""
+        return CPU
+
+    def default_dtypes(self, *, device: str | None = None) -> dict[str, DType]:
+        """Return the default dtypes of Python numbers and of indices."""
+        device_of(device)
+        return dict(DEFAULTS)
+
+    def devices(self) -> tuple[str, ...]:
+        """Return the devices: the CPU alone."""
+        return (CPU,)
+
+    def dtypes(
+        self, *, device: str | None = None, kind: str | tuple[str, ...] | None = None
+    ) -> dict[str, DType]:
+        """Return the dtypes of a kind, or of a tuple of kinds, by name; None means all dtypes."""
+        device_of(device)
+        if kind is None:
+            return {str(dtype): dtype for dtype in ALL}
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        return {str(dtype): dtype for name in kinds for dtype in kind_of(name)}
+
+
+def __array_namespace_info__() -> Info:  # noqa: N807 -- the standard's name
+    """Return the inspection object of the namespace."""
+    return Info()

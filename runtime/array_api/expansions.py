@@ -21,10 +21,9 @@ from graphir.numpy_api.pieces import unstack
 from graphir.ops.attribute_record import NO_ATTRIBUTES, AttributeRecord
 from graphir.public import Graph, GraphirError, Op, Symbol, TensorType, ops
 from graphir.runtime.array_api.array import Array
-from graphir.runtime.array_api.evaluation.forcing import bounded
-from graphir.runtime.array_api.evaluation.lazy import TAPE, Lazy
+from graphir.runtime.array_api.forcing import bounded
+from graphir.runtime.array_api.lazy import ARRAYS, TAPE, Lazy
 from graphir.runtime.array_api.views import MOVES, Steps, step_of, viewed
-from graphir.runtime.array_api.wording import ARRAYS
 
 _MANY = 1 << 12
 """The most expansions in the cache; a further expansion clears the cache."""

@@ -13,8 +13,8 @@ from graphir.ir.operators.indexing import index
 from graphir.promotion.scalars import WEAK
 from graphir.public import DType, GraphError, GraphirError, PromotionError, ops
 from graphir.runtime.array_api.array import Array, Key, array_of_values, eager, record, values
-from graphir.runtime.array_api.evaluation.lazy import TAPE
 from graphir.runtime.array_api.expansions import recorded
+from graphir.runtime.array_api.lazy import TAPE
 from graphir.runtime.array_api.views import write
 
 

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from graphir.ops.op import Op
 from graphir.public import GraphError, Symbol, ops
 from graphir.runtime.array_api.array import Array, record
-from graphir.runtime.array_api.evaluation.forcing import value_of
-from graphir.runtime.array_api.evaluation.lazy import TAPE, Lazy
-from graphir.runtime.references import counts_references
+from graphir.runtime.array_api.forcing import value_of
+from graphir.runtime.array_api.lazy import TAPE, Lazy
+from graphir.runtime.results import counts_references
 from graphir.semantics.kernels import KERNELS
 
 Move: TypeAlias = Callable[[NDArray[Any]], NDArray[Any]]

@@ -50,7 +50,7 @@ def audit(
     runs that take more than `memory` bytes are computed again.
 
     `as_dtype` asks what the same program would lose with all its floats in another dtype: it casts
-    float inputs and constants to the dtype (see passes.analysis.retype). The wide run has the
+    float inputs and constants to the dtype (see passes.analysis.rebuild). The wide run has the
     inputs as they are.
 
     Control flow is unrolled (see runtime.audit.unrolling): the report has the graphs that ran.

@@ -16,7 +16,7 @@ from graphir.passes.analysis.casts import (
     StepLoss,
     report_with_kernels,
 )
-from graphir.passes.analysis.retype import retyped
+from graphir.passes.analysis.rebuild import retyped
 from graphir.passes.rewriter import is_conversion
 from graphir.public import DType, Graph, ShapeError, Symbol, TensorType, ops
 from graphir.runtime.audit.library_calls import with_calls

@@ -16,7 +16,7 @@ from graphir.passes.analysis.policies.patterns import forbidden_rows, gate_word,
 from graphir.passes.reports import phrases
 from graphir.passes.reports.terminal import on_screen
 from graphir.public import ExecutionError, GraphError, GraphirError, PromotionRules, rules
-from graphir.runtime.cli.inputs import add_inputs, path
+from graphir.runtime.cli.programs import add_inputs, path
 from graphir.runtime.recording.sites import is_call_site
 from graphir.runtime.user_code import INSTALLED, PROJECT
 from graphir.text.atomic_files import replace_file

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout, suppress
 from functools import partial
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
-from graphir.drawing.graphs import GRAPH_FORMATS
+from graphir.drawing.formats import GRAPH_FORMATS
 from graphir.loss import LOSS_KINDS
 from graphir.passes import CastReport, cast_report, draw, lower
 from graphir.passes.analysis.casts import Kind, StepLoss
-from graphir.passes.reports import REPORT_FORMATS
-from graphir.passes.reports.dtypes import DTYPE_FORMATS
-from graphir.public import DType, ExecutionError, Graph
+from graphir.passes.reports import DTYPE_FORMATS, REPORT_FORMATS
+from graphir.public import DType, ExecutionError, Graph, TensorType
 from graphir.runtime.audit import audit
 from graphir.runtime.cli.arguments import (
     UsageError,
@@ -26,11 +27,19 @@ from graphir.runtime.cli.arguments import (
     status,
     write_text,
 )
-from graphir.runtime.cli.graphs import ProgramCall, load_call, load_run
-from graphir.runtime.cli.inputs import Draws
-from graphir.runtime.cli.programs import file_of
-from graphir.runtime.cli.reports import load_recording, load_report
+from graphir.runtime.cli.programs import (
+    BY_INPUT,
+    Draws,
+    ProgramCall,
+    file_of,
+    load_call,
+    load_graph,
+    load_run,
+    require_arguments,
+)
+from graphir.runtime.recording import record
 from graphir.runtime.recording.flat_code import Script
+from graphir.runtime.recording.recording import Recording
 from graphir.source_text import displayed_path
 
 
@@ -158,3 +167,65 @@ def _draw(args: argparse.Namespace) -> int:
     report = load_report(args)
     write_text(draw(report, output_format(args, GRAPH_FORMATS, "svg")), args)
     return status(report, args)
+
+
+# -- the report of a graph, or of a recording of it
+
+
+def load_report(args: argparse.Namespace) -> CastReport:
+    """Return the report of the casts of what a command names.
+
+    A function of NumPy is recorded on the values of its inputs, as `audit` does; with types among
+    them, it is traced. Where the trace refuses the function, or computes a part of it at once, the
+    function is recorded on values that are drawn for the types, if it runs on them.
+    """
+    program = load_call(args)
+    is_call = isinstance(program, ProgramCall) and program.library == "numpy"
+    if not is_call or not args.inputs or args.rules is not None:
+        return cast_report(load_graph(args, program))
+    assert isinstance(program, ProgramCall)
+    if not _has_types((program.positional, program.keywords)):
+        return load_recording(args, program).report()
+    graph: Graph | None = None
+    refusal: Exception | None = None
+    try:
+        graph = load_graph(args, program)
+    except Exception as error:  # the program's own errors too: it may run on values alone
+        refusal = error
+    if graph is None or graph.provenance.unseen:
+        draws = Draws(getattr(args, "seed", 0))
+        with suppress(Exception):  # named sizes, and the program's own errors on what was drawn
+            return load_recording(args, draws.call(program), draws.notes).report()
+    if graph is None:
+        assert refusal is not None
+        raise refusal
+    return cast_report(graph)
+
+
+def load_recording(
+    args: argparse.Namespace, program: Script | ProgramCall, draw_notes: Sequence[str] = ()
+) -> Recording:
+    """Return the recording of a script, or of a call of a NumPy function.
+
+    What the program prints is on stderr, and so are the notes of the recording. Notes about values
+    that were drawn are those of its graph, for reports of it.
+    """
+    function: Any = program
+    positional, keywords = list[Any](), dict[str, Any]()
+    if isinstance(program, ProgramCall):
+        function, _, positional, keywords = program
+        require_arguments(args.program, function, positional, keywords, BY_INPUT)
+    with redirect_stdout(sys.stderr):  # stdout has the report alone
+        recording = record(function, *positional, rules=args.rules or "numpy", **keywords)
+    recording.graph.describe(notes=[*recording.graph.notes, *draw_notes])
+    for note in recording.notes:
+        print(f"graphir: {note}", file=sys.stderr)
+    return recording
+
+
+def _has_types(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(map(_has_types, cast("dict[str, Any]", value).values()))
+    if isinstance(value, (tuple, list)):
+        return any(map(_has_types, cast("Sequence[Any]", value)))
+    return isinstance(value, TensorType)

@@ -10,7 +10,7 @@ from graphir.passes import implicit_cast
 from graphir.public import DType, Graph, GraphirError, PromotionRules, rule_sets, rules
 from graphir.rule_reports.explanation import reason
 from graphir.rule_reports.tables import aligned
-from graphir.runtime.execution import execute
+from graphir.runtime.program.program import execute
 
 
 def question() -> Graph:

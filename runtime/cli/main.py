@@ -12,10 +12,11 @@ from typing import Any, NoReturn, get_args
 
 import numpy as np
 
-from graphir.escape import printable
+from graphir.display import printable
 from graphir.passes import lower
 from graphir.passes.reports.terminal import terminal_width
-from graphir.public import Graph, GraphirError
+from graphir.public import ExecutionError, Graph, GraphirError
+from graphir.runtime import targets
 from graphir.runtime.cli.arguments import (
     Status,
     UsageError,
@@ -28,14 +29,14 @@ from graphir.runtime.cli.arguments import (
 from graphir.runtime.cli.casts import add_casts, add_draw
 from graphir.runtime.cli.demo import demo
 from graphir.runtime.cli.doctor import add_doctor
-from graphir.runtime.cli.export import add_export
-from graphir.runtime.cli.graphs import load_graph, load_run
-from graphir.runtime.cli.inputs import path
+from graphir.runtime.cli.programs import is_model, load_graph, load_run, path
 from graphir.runtime.cli.rules_and_lattices import add_rules_and_lattices
-from graphir.runtime.execution import execute
 from graphir.runtime.program import Program
+from graphir.runtime.program.program import execute
 from graphir.runtime.program.tier import Mode
+from graphir.runtime.targets.emission import specialized
 from graphir.runtime.value_files import write_outputs
+from graphir.text.atomic_files import replace_file
 from graphir.text.printer import large_constants
 
 
@@ -236,3 +237,63 @@ def _add_graphs(command: Callable[..., Any]) -> None:
         metavar="OUT.npz",
         help="save output0, output1, ... instead of printing them",
     )
+
+
+# -- the command `export`: write a graph for another engine
+
+
+def _onnx(graph: Graph) -> bytes:
+    return targets.onnx(graph).SerializeToString()
+
+
+WRITERS: dict[str, Callable[[Graph], str | bytes]] = {
+    "python": targets.python,
+    "stablehlo": targets.stablehlo,
+    "onnx": _onnx,
+}
+"""The writer of each target; it returns a text, or the bytes of a file."""
+
+_TITLES = {"python": "Python", "stablehlo": "StableHLO", "onnx": "ONNX"}
+
+
+def add_export(command: Callable[..., Any]) -> None:
+    """Add the command `export`; `command` adds a subcommand to the parser."""
+    doc = (
+        "Write a graph for another engine: as NumPy source, StableHLO or ONNX, every cast explicit."
+    )
+    parser = command("export", _export, doc, "model.gir -o model.py")
+    add_program(parser)
+    parser.add_argument(
+        "--to",
+        choices=tuple(WRITERS),
+        help="NumPy source that runs alone, StableHLO text, or an ONNX model, which needs onnx; "
+        "else by the ending of OUT: .py, .mlir, .onnx",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=path,
+        metavar="OUT",
+        help="write it there, not to the terminal; an ONNX model must be",
+    )
+
+
+def _export(args: argparse.Namespace) -> None:
+    target = output_format(args, WRITERS, "", "to")
+    if not target:
+        raise UsageError(
+            "no target is named", fix=(f"give --to {', '.join(WRITERS)}", "-o model.onnx")
+        )
+    lowered_graph = lower(load_graph(args))
+    sizes = {} if is_model(args.program) else dict(args.sizes)
+    graph = specialized(_TITLES[target], lowered_graph, sizes) if sizes else lowered_graph
+    try:
+        content = WRITERS[target](graph)
+    except ImportError as error:
+        raise ExecutionError(str(error)) from None
+    if isinstance(content, str):
+        write_text(content.rstrip("\n"), args)
+    elif args.output:
+        replace_file(args.output, content)
+    else:
+        raise ExecutionError(f"{target} is a binary format", fix=f"name a file: -o model.{target}")

@@ -1,19 +1,38 @@
-"""Programs on the command line: a graph in a file, or an object in a Python script."""
+"""What a command names: a program, the values of its inputs, and the graph of the two.
+
+A program is a graph in a file, a model, or an object in a Python script. The option `--input` of
+commands that run a program takes inputs in order or by name.
+"""
 
 from __future__ import annotations
 
+import argparse
+import ast
 import importlib
 import importlib.util
 import inspect
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext, redirect_stdout
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar, cast
+
+import numpy as np
 
 from graphir.numpy_api.trace import Trace
-from graphir.public import ExecutionError, Graph
+from graphir.ops.grammar import read_type
+from graphir.public import ExecutionError, Graph, GraphError, PromotionRules, TensorType
+from graphir.runtime.binding import match_inputs
 from graphir.runtime.recording.flat_code import Script
+from graphir.runtime.sources import from_onnx
+from graphir.runtime.sources.libraries import LIBRARIES, Library, library_of
+from graphir.runtime.sources.onnx_.model import input_names, read_model
+from graphir.runtime.sources.op_rows import identifier
+from graphir.runtime.sources.programs import ImportedProgram, import_program, module_instance
+from graphir.runtime.value_files import number, read_input
 
 Program: TypeAlias = "Graph | Callable[..., Any]"
 
@@ -156,3 +175,379 @@ def require_file(path: str) -> Path:
     if not file.is_file():
         raise ExecutionError(f"{path}: no such file")
     return file
+
+
+# -- the inputs of a program
+
+
+def path(text: str) -> str:
+    """Argument type of a file path, which need not exist yet; rejects the empty text."""
+    if not text:
+        raise argparse.ArgumentTypeError("'' names no file")
+    return text
+
+
+def add_inputs(command: argparse.ArgumentParser) -> None:
+    """Add the option --input to a command."""
+    command.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        dest="inputs",
+        metavar="[NAME=]VALUE",
+        help="an input: x.npy, file.npz, file.npz:key or a Python number; for a function also a "
+        "type, 'float32[8, 3]' (audit draws values of it), SCRIPT.py:NAME, or "
+        "a quoted Python literal; for a model.onnx also a type, which states "
+        "the input's sizes; by name, or in order",
+    )
+    command.add_argument(
+        "--size",
+        action="append",
+        default=[],
+        dest="sizes",
+        type=_size,
+        metavar="NAME=SIZE",
+        help="the size of a named dim of a model.onnx; of an exported graph (StableHLO needs that "
+        "of each, others keep names)",
+    )
+    command.add_argument(
+        "--library",
+        choices=LIBRARIES,
+        help="the library of a function, where its code and its inputs do not tell",
+    )
+
+
+def _size(text: str) -> tuple[str, int]:
+    name, equals, size = text.partition("=")
+    if not (name and equals and size.isascii() and size.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=SIZE, as in n=4")
+    return name, int(size)
+
+
+def of_model(
+    file: str, inputs: Sequence[str], sizes: Sequence[tuple[str, int]]
+) -> tuple[Graph, list[str]]:
+    """Return the graph of an ONNX model, and the inputs that are no types.
+
+    A type among the inputs, by name or in order, states the sizes of an input of the model.
+    """
+    model = read_model(file)
+    positional, by_name = _split_by_name(inputs)
+    names = [identifier(name) for name in input_names(model)]
+    values = positional[len(names) :]  # too many, which the run refuses
+    types: dict[str, TensorType] = {}
+    for name, text in [*zip(names, positional, strict=False), *by_name.items()]:
+        type_ = _type(text)
+        if type_ is None:
+            values.append(f"{name}={text}")
+        else:
+            types[name] = type_
+    return from_onnx(model, **dict(sizes), **types), values
+
+
+def of_graph(graph: Graph, inputs: Sequence[str], draws: Draws | None = None) -> list[Any]:
+    """Return the values of a graph's inputs, in its order; `draws` gives those of types.
+
+    Raises ExecutionError that names the missing or invalid input.
+    """
+    positional, by_name = _split_by_name(inputs)
+    names = graph.input_names[len(positional) :]
+    missing = [name for name in names if name not in by_name and name not in graph.defaults]
+    if missing and by_name.keys() <= set(graph.input_names):
+        pairs = zip(graph.input_names, graph.inputs, strict=True)
+        takes = ", ".join(f"{name}: {symbol.type}" for name, symbol in pairs)
+        raise ExecutionError(
+            f"graph {graph.name!r} is missing {', '.join(missing)}; it takes ({takes})",
+            fix="add " + " ".join(f"--input {name}={name}.npy" for name in missing),
+        )
+    texts = match_inputs(graph, positional, by_name)
+    dtypes = [graph.concrete_dtype(symbol.dtype) for symbol in graph.inputs]
+    values: list[Any] = []
+    for text, dtype, name in zip(texts, dtypes, graph.input_names, strict=True):
+        type_ = _type(text) if isinstance(text, str) and draws is not None else None
+        if type_ is not None and draws is not None:
+            values.append(draws.value(type_, name))
+        else:
+            values.append(read_input(text, dtype) if isinstance(text, str) else text)  # a default
+    return values
+
+
+def of_function(inputs: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
+    """Return the values of a function's arguments, by position and by name.
+
+    `config.scale=2.0` is an entry of a dict for the argument `config`.
+    """
+    positional, texts = _split_by_name(inputs)
+    keywords: dict[str, Any] = {}
+    for name, text in texts.items():
+        *path, last = name.split(".")
+        values = keywords
+        for key in path:
+            values = values.setdefault(key, {})
+        if not isinstance(values, dict) or last in values:
+            raise ExecutionError(f"--input {name}=... has a value and entries of a dict")
+        values[last] = _argument(text)
+    return list(map(_argument, positional)), keywords
+
+
+def _type(text: str) -> TensorType | None:
+    """Return the type that a text means; None for other texts, and for the path of a file."""
+    if re.fullmatch(r"\w+\[[^\[\]]*\]", text) and not Path(text).exists():
+        return read_type(text)
+    return None
+
+
+def _argument(text: str) -> Any:
+    """Return the value that a text means.
+
+    That is an array, a type, a number, an object of a script, or a literal.
+    """
+    type_ = _type(text)
+    if type_ is not None:
+        return type_
+    if ".py:" in text:
+        return find_object(text)
+    if text.endswith((".npy", ".npz")) or ".npz:" in text:
+        return read_input(text)
+    value = number(text)
+    if value is not None:
+        return value
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        raise ExecutionError(
+            f"{text!r} is neither a number nor a file",
+            fix="give x.npy, file.npz:key, a number, a type such as 'float32[8, 3]', or "
+            f'a Python literal: --input "{text!r}" is a text',
+        ) from None
+
+
+def _split_by_name(inputs: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    positional: list[str] = []
+    keywords: dict[str, str] = {}
+    for text in inputs:
+        name, equals, value = text.partition("=")
+        if not (equals and all(map(str.isidentifier, name.split(".")))):
+            positional.append(text)
+        elif name in keywords:
+            raise ExecutionError(f"--input {name}=... is given twice")
+        else:
+            keywords[name] = value
+    return positional, keywords
+
+
+Call = TypeVar("Call", bound=Any)  # a ProgramCall
+
+HIGH = 100
+"""The integers that a command draws are less."""
+
+
+class Draws:
+    """The values drawn for types among the inputs of a command, and the notes about them.
+
+    Floats and the parts of complex numbers are standard normal; integers are uniform from 0 on,
+    less than HIGH, so that they are indices of most arrays.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._seed, self._generator = seed, np.random.default_rng(seed)
+        self.notes: list[str] = []
+
+    def value(self, type_: TensorType, name: str) -> Any:
+        """Return an array of a type for the input of a name; ExecutionError for named sizes."""
+        if not all(isinstance(size, int) for size in type_.shape):
+            raise ExecutionError(
+                f"the values of input {name} are drawn, and its type has a named size",
+                got=str(type_),
+                fix=f"write sizes, as in {type_.dtype}{[8] * type_.rank}",
+            )
+        shape = cast("tuple[int, ...]", type_.shape)
+        dtype, how = type_.dtype, "standard normal"
+        normal = self._generator.standard_normal
+        if dtype.is_complex:
+            array: Any = normal(shape) + 1j * normal(shape)
+        elif dtype.is_inexact:
+            array = normal(shape)
+        else:
+            high = 2 if dtype.family == "bool" else int(min(HIGH, dtype.max + 1))
+            array, how = self._generator.integers(high, size=shape), f"integers less than {high}"
+        text = f"the values of input {name}, {type_}, are drawn: {how}, seed {self._seed}"
+        self.notes.append(text)
+        return np.asarray(array).astype(dtype.storage)
+
+    def call(self, call: Call) -> Call:
+        """Return the call of a function with values in place of the types among its arguments."""
+        function, positional = call.function, call.positional
+        try:
+            names = list(inspect.signature(getattr(function, "forward", function)).parameters)
+        except (TypeError, ValueError):  # compiled functions may lack a signature
+            names = []
+        names += [f"number {place}" for place in range(len(names) + 1, len(positional) + 1)]
+        return call._replace(
+            positional=[self._fill(value, names[place]) for place, value in enumerate(positional)],
+            keywords={name: self._fill(value, name) for name, value in call.keywords.items()},
+        )
+
+    def _fill(self, value: Any, name: str) -> Any:
+        if isinstance(value, TensorType):
+            return self.value(value, name)
+        if isinstance(value, dict):
+            items = cast("dict[str, Any]", value).items()
+            return {key: self._fill(each, f"{name}.{key}") for key, each in items}
+        return value
+
+
+# -- the graph of a program, and the values of its inputs
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+BY_INPUT = "give each by --input VALUE, in order, or --input NAME=VALUE"
+"""The advice for arguments that are missing."""
+
+
+class ProgramCall(NamedTuple):
+    """A function of a library that a command names, with the arguments of --input."""
+
+    function: Any
+    library: Library
+    positional: list[Any]
+    keywords: dict[str, Any]
+
+
+def _printing_apart(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorator: send to stderr what the user's program prints; stdout has the command's output."""
+
+    @wraps(function)
+    def run(*args: P.args, **keywords: P.kwargs) -> R:
+        with redirect_stdout(sys.stderr):
+            return function(*args, **keywords)
+
+    return run
+
+
+@_printing_apart
+def load_call(args: argparse.Namespace, draws: Draws | None = None) -> Graph | Script | ProgramCall:
+    """Return the graph or the script that a command names, or the call of its function.
+
+    With `draws`, the types of a model's inputs stay inputs, of which the command draws values.
+    """
+    if is_model(args.program):
+        program, inputs = of_model(args.program, args.inputs, args.sizes)
+        args.inputs = inputs if draws is None else args.inputs
+        return following(args.rules, program)
+    program = load_program(args.program, args.sources, args.arguments)
+    if isinstance(program, Graph):
+        return following(args.rules, program)
+    positional, keywords = of_function(args.inputs)
+    if isinstance(program, Script):
+        advice = "give the arguments of a script after --"
+        require_arguments(args.program, program, positional, keywords, advice)
+        return program
+    library = args.library or library_of(program, (*positional, *keywords.values()))
+    if library == "torch" and isinstance(program, type):
+        program = module_instance(program)
+    return ProgramCall(program, library, positional, keywords)
+
+
+def load_graph(
+    args: argparse.Namespace, program: Graph | Script | ProgramCall | None = None
+) -> Graph:
+    """Return the graph of a command that runs nothing: its inputs may be types alone.
+
+    `program` is what the command names, if it is loaded already.
+    """
+    program = program or load_call(args)
+    if isinstance(program, Graph) and args.inputs:
+        raise ExecutionError(
+            f"{args.program} is a graph, whose inputs have types",
+            got=f"--input {args.inputs[0]}",
+            fix="leave --input out",
+        )
+    return _import_named(program, args).graph
+
+
+def load_run(
+    args: argparse.Namespace,
+    program: Graph | ProgramCall | None = None,
+    needs_values: bool = True,
+    draws: Draws | None = None,
+) -> ImportedProgram:
+    """Return the graph of a command that runs it, and the values of the graph's inputs.
+
+    `program` is what the command names, if it is loaded already. A graph that the command does not
+    run may have no values, unless it `needs_values`. Raises ExecutionError for an input
+    that has a type alone, unless `draws` gives its values.
+    """
+    imported = _import_named(program or load_call(args), args, needs_values, draws)
+    if draws is not None:
+        imported.graph.describe(notes=[*imported.graph.notes, *draws.notes])
+    if any(value is None for value in imported.values):
+        raise ExecutionError(
+            f"{args.program} runs on values, and an input has a type alone",
+            fix="give each by --input x.npy, file.npz:key or a number",
+        )
+    return imported
+
+
+@_printing_apart
+def _import_named(
+    program: Graph | Script | ProgramCall,
+    args: argparse.Namespace,
+    needs_values: bool = False,
+    draws: Draws | None = None,
+) -> ImportedProgram:
+    if isinstance(program, Graph):
+        return ImportedProgram(
+            program, of_graph(program, args.inputs, draws) if args.inputs or needs_values else []
+        )
+    if isinstance(program, Script):
+        raise ExecutionError(f"{args.program}: name what it defines, as in {args.program}:function")
+    function, library, positional, keywords = program
+    if not args.inputs:
+        result = _built(args.program, function, library, args.rules)
+        if result is not None:
+            return ImportedProgram(following(args.rules, result), [])
+    require_arguments(args.program, function, positional, keywords, BY_INPUT)
+    if draws is not None:
+        _, _, positional, keywords = draws.call(program)
+    imported = import_program(function, library, positional, keywords, args.rules)
+    following(args.rules, imported.graph)
+    return imported
+
+
+def _built(text: str, function: Any, library: Library, rules: PromotionRules | None) -> Any:
+    """Return the graph that a function without arguments returns; None for another program."""
+    is_function = inspect.isroutine(inspect.unwrap(function)) if callable(function) else False
+    advice = (
+        "name a function without arguments that returns a graph, or give the arguments of a "
+        f"program by --input: graphir audit {text} --input x.npy"
+    )
+    if not is_function and library != "numpy":
+        return None
+    if library == "numpy":
+        require_arguments(text, function, (), {}, advice)
+    else:
+        try:
+            inspect.signature(function).bind()
+        except TypeError:
+            return None
+    with rules or nullcontext():  # the default of a graph that names none
+        result = function()
+    result = result.graph if isinstance(result, Trace) else result
+    if isinstance(result, Graph):
+        return result
+    if library != "numpy":
+        return None
+    raise ExecutionError(f"{text}() returned {type(result).__name__}, not a Graph; {advice}")
+
+
+def following(rules: PromotionRules | None, graph: Graph) -> Graph:
+    """Return a graph that follows the rules, if any are given."""
+    if rules is None or rules.name in (graph.rules.name, graph.rules_before):
+        return graph
+    raise GraphError(
+        f"graph {graph.name!r} follows the rules {graph.rules_before or graph.rules.name!r}",
+        got=f"--rules {rules.name}",
+        fix=f"compare by --against {rules.name}, or graphir diff GRAPH {rules.name}",
+    )

@@ -10,19 +10,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from graphir.drawing.lattices import LATTICE_FORMATS
+from graphir.drawing.formats import LATTICE_FORMATS
 from graphir.drawing.promotion_tables import table_svg
 from graphir.dtype_lattices.order import LAWS as JOIN_LAWS
 from graphir.dtype_lattices.order import Cyclic, Lattice
 from graphir.dtype_lattices.published import lattices
-from graphir.entry_points import declared_names
+from graphir.import_names import declared_names
 from graphir.passes import GraphDiff, RulesDiff, diff
 from graphir.passes.reports.terminal import terminal_width
 from graphir.promotion.registry import find_rules, lattice, lattice_of
 from graphir.public import DType, GraphError, PromotionRules, explain, laws, rule_sets
 from graphir.rule_reports.facts import facts
-from graphir.rule_reports.findings import report
-from graphir.rule_reports.laws import LAWS
+from graphir.rule_reports.laws import LAWS, report
 from graphir.rule_reports.tables import FORMATS, aligned, text_table
 from graphir.runtime.cli.arguments import (
     Status,
@@ -34,8 +33,8 @@ from graphir.runtime.cli.arguments import (
     rule_set,
     write_text,
 )
-from graphir.runtime.cli.inputs import add_inputs
-from graphir.runtime.cli.reports import load_report
+from graphir.runtime.cli.casts import load_report
+from graphir.runtime.cli.programs import add_inputs
 from graphir.runtime.value_files import number
 
 

@@ -21,10 +21,9 @@ from graphir.hints import Functions
 from graphir.ir.literals import literal_array
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.arrays.memory import LayoutUse
-from graphir.numpy_api.number_questions import Values
 from graphir.numpy_api.trace import Slot, Trace, trace_into
 from graphir.numpy_api.traced_layouts import ArgumentLayout
-from graphir.numpy_api.traced_numbers import NumberTrace
+from graphir.numpy_api.traced_numbers import NumberTrace, Values
 from graphir.promotion import RulesLike, rules_in_force
 from graphir.promotion import rules as rules_named
 from graphir.promotion.registry import default
@@ -54,7 +53,7 @@ from graphir.runtime.jit.signatures import (
 from graphir.runtime.jit.specialization import NumberCalls, Places, Specializations
 from graphir.runtime.jit.watch import WATCHING, WatchedGraph, same_graph, unwatched
 from graphir.runtime.program import Program
-from graphir.runtime.program.graph_rewrites.axis_orders import Axes, in_memory_order, inverse
+from graphir.runtime.program.rewrites.axis_orders import Axes, in_memory_order, inverse
 from graphir.semantics.library_calls import HandledError, NumPyCall
 
 P = ParamSpec("P")
@@ -185,7 +184,7 @@ class Jitted(Generic[P, R]):
     def __get__(
         self: Jitted[Concatenate[Any, Q], R], instance: object, owner: type | None = None
     ) -> Callable[Q, R]: ...
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
@@ -297,7 +296,11 @@ class Jitted(Generic[P, R]):
         return CompiledTrace(trace_result, program, guards, ordered is not None)
 
     def _keep(
-        self, key: Any, compiled: CompiledTrace, args: Sequence[Any], keywords: Mapping[str, Any]
+        self,
+        key: tuple[Any, ...],
+        compiled: CompiledTrace,
+        args: Sequence[Any],
+        keywords: Mapping[str, Any],
     ) -> None:
         """Store a compiled trace under its signature, and install its fast path."""
         numbers = compiled.trace.numbers
@@ -318,10 +321,7 @@ class Jitted(Generic[P, R]):
         node.put(compiled)
 
     def _quick_call(
-        self,
-        node: Variants | Specializations,
-        compiled: CompiledTrace,
-        args: Sequence[Any],
+        self, node: Variants | Specializations, compiled: CompiledTrace, args: Sequence[Any]
     ) -> _QuickCall:
         """Return the fast path of a signature without nested structures."""
         quick = _QuickCall(USUAL[compiled.trace.layout_use], self._slowly)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from graphir.hints import ArrayOrNumber
 from graphir.numpy_api.arrays.memory import LayoutUse
 from graphir.numpy_api.traced_layouts import ArgumentLayout
-from graphir.numpy_api.views.layouts import ViewLayout, overlaps
+from graphir.numpy_api.view_layouts import ViewLayout, overlaps
 from graphir.semantics.matrix_products import address
 
 Array = NDArray[Any]

@@ -21,15 +21,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from graphir.numpy_api.number_questions import (
+from graphir.numpy_api.traced_numbers import (
     Computation,
     Feed,
+    NumberTrace,
     NumberUse,
     Question,
     Reference,
     Values,
 )
-from graphir.numpy_api.traced_numbers import NumberTrace
 from graphir.promotion.scalars import Interval, identity_key
 from graphir.runtime.jit.guards import Variants
 

@@ -60,7 +60,7 @@ from graphir.runtime.jit.guards import (
 )
 from graphir.runtime.jit.loads import Loads, is_library, is_library_module, loads_of
 from graphir.runtime.jit.randomness import GENERATORS, Randomness, draws_entropy, runs_alone
-from graphir.runtime.references import is_held
+from graphir.runtime.results import is_held
 
 WATCHING: dict[int, list[Watch]] = {}
 """The active traces by thread identifier; inner traces come from jitted calls on arrays."""

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     import numpy as np
 
     from graphir.public import Symbol
-    from graphir.runtime.native.drivers.jobs import Job
+    from graphir.runtime.native.drivers.thread_pool import Job
     from graphir.runtime.native.kernels import Kernels
-    from graphir.runtime.native.scalar_loops.scalar_loop import ScalarLoop
+    from graphir.runtime.native.scalar_loops import ScalarLoop
     from graphir.runtime.program.cutting import Region
     from graphir.runtime.program.program import Program
     from graphir.runtime.program.rows import ColumnSpace
@@ -73,7 +73,7 @@ class NativeTier:
 
     def loop(self, symbol: Symbol, program: Program, /) -> ScalarLoop:
         """Return an op of control flow of a program as a loop over scalars."""
-        return _module("scalar_loops.scalar_loop").ScalarLoop(symbol, program, self.now)
+        return _module("scalar_loops").ScalarLoop(symbol, program, self.now)
 
     def product(
         self, multiply: Callable[[Any, Any], Any], dtype: np.dtype[Any], threads: int, /
@@ -83,7 +83,7 @@ class NativeTier:
         The product converts its operands to `dtype`. It calls `multiply`, which does the same, as
         long as there is no machine code, and where that is faster. No operand may be empty.
         """
-        products = _module("array_ops.integer_products").products(self.now)
+        products = _module("integer_products").products(self.now)
         return functools.partial(products.product, multiply, dtype, threads)
 
     def float_product(self, multiply: Multiply, threads: int, /) -> Multiply:
@@ -92,7 +92,7 @@ class NativeTier:
         It calls `multiply`, which does the same, as long as it does not pay, and where parts have
         other bits.
         """
-        products = _module("array_ops.float_products").float_products(self.now)
+        products = _module("float_products").float_products(self.now)
         return functools.partial(products.product, multiply, threads)
 
     def accumulation(
@@ -102,7 +102,7 @@ class NativeTier:
 
         It calls `accumulate`, which does the same, as long as there is no machine code.
         """
-        accumulations = _module("array_ops.accumulations").accumulations(self.now)
+        accumulations = _module("accumulations").accumulations(self.now)
         return functools.partial(accumulations.accumulate, accumulate, accumulation)
 
     def pays(self, time: float, /) -> bool:

@@ -178,3 +178,41 @@ def splat(value: ArrayLike, dtype: Storage) -> str:
     integer = f"i{8 * dtype.itemsize}"
     constant = bits if element[0] == "i" else f"bitcast ({integer} {bits} to {element})"
     return f"splat ({element} {constant})"
+
+
+# -- arithmetic of vectors
+
+
+def fma(x: Vector, y: Vector, z: Vector) -> Vector:
+    """Emit x*y + z, rounded once; y and z may be numbers of NumPy."""
+    return x.intrinsic(
+        "fma", *[term if hasattr(term, "code") else x.constant(term, x.dtype) for term in (y, z)]
+    )
+
+
+def polynomial(x: Vector, coefficients: Sequence[float]) -> Vector:
+    """Emit a polynomial with one rounding for each degree; the highest degree comes first."""
+    first, *rest = [x.constant(coefficient, x.dtype) for coefficient in coefficients]
+    for coefficient in rest:
+        first = fma(first, x, coefficient)
+    return first
+
+
+_SAME_ROUNDING = "i32 4"
+"""An operand of an instruction of AVX-512: the current rounding mode."""
+
+
+def avx512(name: str, x: Vector, *operands: Vector) -> Vector:
+    """Emit an instruction of AVX-512 on 64 bytes of floats, with a result of x's type."""
+    code, arguments = "ps" if x.dtype.itemsize == 4 else "pd", ", ".join(map(str, (x, *operands)))
+    return x.emit_value(f"call {x.type} @llvm.x86.avx512.{name}.{code}.512({arguments})", x.dtype)
+
+
+def avx512_masked(name: str, x: Vector, *operands: Vector) -> Vector:
+    """Emit an instruction of AVX-512 that takes a mask, on all lanes."""
+    return avx512(f"mask.{name}", x, *operands, *all_lanes(x), _SAME_ROUNDING)
+
+
+def all_lanes(x: Vector) -> tuple[str, str]:
+    """Return the last operands of an instruction with a mask: other lanes, of which none is."""
+    return f"{x.type} zeroinitializer", f"i{x.code.width} -1"

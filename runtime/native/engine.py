@@ -1,6 +1,6 @@
 """The interface to llvmlite: it compiles and links LLVM assembly, and caches kernels.
 
-The caller must hold background.LOCK, unless a docstring says otherwise.
+The caller must hold compilation.LOCK, unless a docstring says otherwise.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from graphir.runtime.native import disk_cache as disk
-from graphir.runtime.native.abi.entry import EntryCall, built_in
-from graphir.runtime.native.background import locks
+from graphir.runtime.native.abi import EntryCall, built_in
+from graphir.runtime.native.compilation import locks
 from graphir.runtime.native.region_writer import Kernel
 from graphir.runtime.program.cost_model import COST, LINKED_PIECES, LLVM_LEVEL
 from graphir.runtime.program.memory import lookup

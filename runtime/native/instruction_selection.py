@@ -290,7 +290,7 @@ steps around them: native, W2 in bfloat16 and float16."""
 
 
 def is_reduced(symbol: Symbol) -> bool:
-    """Whether machine code reduces the rows of a symbol: see `graphir.runtime.native.rows`."""
+    """Whether machine code reduces the rows of a symbol: see row_reductions.py."""
     name, dtype = symbol.op.name, symbol.args[0].dtype
     if not row_axes(symbol):
         return False

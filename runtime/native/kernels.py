@@ -15,26 +15,25 @@ from numpy.typing import NDArray
 
 from graphir.decorators import lazy
 from graphir.public import Symbol
-from graphir.runtime.native.abi.entry import ArraySpec, EntryCall
-from graphir.runtime.native.background import LOCK, submit
-from graphir.runtime.native.column_reductions import columns_together
-from graphir.runtime.native.column_tiles import (
+from graphir.runtime.native.abi import ArraySpec, EntryCall
+from graphir.runtime.native.column_reductions import (
     ColumnKinds,
     ColumnWriter,
+    columns_together,
     kinds_of,
     records_of,
     steps_of,
     tile_job,
     tiles_of,
 )
-from graphir.runtime.native.drivers.jobs import Job
+from graphir.runtime.native.compilation import LOCK, UnusableError, failure_reason, submit
 from graphir.runtime.native.drivers.records import NOT_SHARED, SharedRanges
 from graphir.runtime.native.drivers.row_phases import PhaseTable, PlacedKernel
-from graphir.runtime.native.drivers.thread_pool import shared_ranges
+from graphir.runtime.native.drivers.thread_pool import Job, shared_ranges
 from graphir.runtime.native.emitters import EMITTERS
 from graphir.runtime.native.functions import INLINE
 from graphir.runtime.native.instruction_selection import NativeCode, is_reduced, structure
-from graphir.runtime.native.probe import UnusableError, engine, extensions, failure_reason, features
+from graphir.runtime.native.probe import engine, extensions, features
 from graphir.runtime.native.region_calls import KernelCall, address_of, job_of_leaves
 from graphir.runtime.native.region_writer import (
     Kernel,

@@ -17,14 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir.decorators import uncollected
-from graphir.runtime.native.abi.entry import ArraySpec, EntryCall, assembly
-from graphir.runtime.native.abi.numpy_structs import (
+from graphir.runtime.native.abi import (
+    ArraySpec,
+    EntryCall,
     arrays_are_as_declared,
+    assembly,
     loop_of,
     ufuncs_are_as_declared,
 )
 from graphir.runtime.native.assembly import VectorWriter, words_of
-from graphir.runtime.native.background import LOCK
+from graphir.runtime.native.compilation import LOCK, UnusableError
 from graphir.runtime.native.emitters import LlvmValue
 from graphir.runtime.native.functions import INLINE, extension_of, inline
 from graphir.runtime.native.region_writer import Kernel
@@ -48,10 +50,6 @@ define void @kernel(ptr %record, ptr %context, i64 %first, i64 %end) {
 record and a context."""
 
 
-class UnusableError(Exception):
-    """Raised if this process cannot use machine code; the message says why."""
-
-
 def engine() -> Any:
     """Return the module `engine` after a successful probe. Raises UnusableError if it failed."""
     with LOCK:
@@ -66,22 +64,6 @@ def features() -> set[str]:
     with LOCK:
         module, why = _start()
     return set() if why else module.processor().features
-
-
-def failure_reason(error: Exception) -> str:
-    """Return an error of LLVM as a reason to stay in NumPy, and log the first in the process."""
-    why = str(error) if isinstance(error, UnusableError) else f"{type(error).__name__}: {error}"
-    if not _logged:
-        with IMPORTS:
-            import logging
-
-        log = logging.getLogger("graphir.native")
-        log.warning("no machine code, NumPy computes instead: %s", why)
-        _logged.append(why)
-    return why
-
-
-_logged: list[str] = []
 
 
 @cache
@@ -161,7 +143,7 @@ def extensions(calls: Iterable[tuple[Any, str]]) -> set[str]:
     """Return the extensions of the processor, with the functions whose emitters have NumPy's bits.
 
     `calls` are the functions that a region calls, with the code of the operand's dtype; the first
-    question about each runs its emitter on 200,000 numbers. The caller must hold background.LOCK.
+    question about each runs its emitter on 200,000 numbers. The caller must hold compilation.LOCK.
     """
     known, functions = features(), set[str]()
     for call in calls:

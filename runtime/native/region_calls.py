@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir.runtime.native.drivers.jobs import Job, job_of_calls
-from graphir.runtime.native.drivers.thread_pool import shared_ranges
+from graphir.runtime.native.drivers.thread_pool import Job, job_of_calls, shared_ranges
 from graphir.runtime.native.instruction_selection import is_reduced
 from graphir.runtime.program.blocks import Operand, Range, laid_out
 from graphir.runtime.program.cost_model import COST

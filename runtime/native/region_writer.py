@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from graphir.runtime.native.abi.numpy_structs import loop_of
+from graphir.runtime.native.abi import loop_of
 from graphir.runtime.native.assembly import VectorWriter, lane, splat, stored_type, words_of
 from graphir.runtime.native.emitters import LlvmValue, emitted, has_code
 from graphir.runtime.native.instruction_selection import NativeCode

@@ -32,7 +32,7 @@ from graphir.runtime.program.tier import Product, ProductOperand, RowKernel, Row
 from graphir.semantics.matrix_products import Layout, blas_threads, uses_blas
 
 if TYPE_CHECKING:
-    from graphir.runtime.native.drivers.jobs import Job
+    from graphir.runtime.native.drivers.thread_pool import Job
 
 Array: TypeAlias = NDArray[Any]
 Storage: TypeAlias = "np.dtype[Any]"

@@ -31,7 +31,7 @@ from graphir.semantics.control_flow import ControlCall
 from graphir.semantics.evaluation import contiguous
 
 if TYPE_CHECKING:
-    from graphir.runtime.native.scalar_loops.scalar_loop import ScalarLoop
+    from graphir.runtime.native.scalar_loops import ScalarLoop
     from graphir.runtime.program.program import Program
 
 Values: TypeAlias = Sequence[Any]

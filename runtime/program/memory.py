@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from graphir.public import DType, ExecutionError
 from graphir.runtime.binding import numpy_name
 from graphir.runtime.program.cost_model import COST, LINE
-from graphir.runtime.references import counts_references
+from graphir.runtime.results import counts_references
 
 Array: TypeAlias = NDArray[Any]
 Storage: TypeAlias = "np.dtype[Any]"

@@ -41,7 +41,7 @@ from graphir.runtime.program.tier import RowKernel, RowOperand
 from graphir.semantics.evaluation import contiguous
 
 if TYPE_CHECKING:
-    from graphir.runtime.native.drivers.jobs import Job
+    from graphir.runtime.native.drivers.thread_pool import Job
 
 Array: TypeAlias = NDArray[Any]
 Buffers: TypeAlias = dict[int, Array]

@@ -14,25 +14,24 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from graphir.passes.pipeline import Pass, Pipeline
 from graphir.runtime.program.cutting import UPDATES
-from graphir.runtime.program.graph_rewrites.early_slices import (
+from graphir.runtime.program.rewrites.early_slices import (
     slice_operands,
     slice_overlapping_operands,
 )
-from graphir.runtime.program.graph_rewrites.expansion import (
+from graphir.runtime.program.rewrites.expansion import (
     call_loops,
     expand_composites,
     multiply_squares,
     sum_vector_products,
 )
-from graphir.runtime.program.graph_rewrites.hoisting import hoist_constants
-from graphir.runtime.program.graph_rewrites.reductions import (
+from graphir.runtime.program.rewrites.fusion import AnyStep, fuse_batches, fuse_columns, fuse_phases
+from graphir.runtime.program.rewrites.hoisting import hoist_constants
+from graphir.runtime.program.rewrites.operand_layouts import Flattener, merge_views, read_narrow
+from graphir.runtime.program.rewrites.reductions import (
     recompute_cheap_values,
     split_reductions,
     split_short_axes,
 )
-from graphir.runtime.program.rewrites.columns import fuse_columns
-from graphir.runtime.program.rewrites.fusion import AnyStep, fuse_batches, fuse_phases
-from graphir.runtime.program.rewrites.operands import Flattener, merge_views, read_narrow
 from graphir.runtime.program.rewrites.updates import (
     donated_carries,
     limit_copies,

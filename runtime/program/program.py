@@ -1,4 +1,4 @@
-"""`Program`: a graph that is planned once and called many times.
+"""`Program`: a graph that is planned once and called many times; `execute`, which keeps it.
 
 The planner lowers the graph, partitions it into steps (fused regions and calls of kernels) and
 gives each materialized symbol a cell. For the shapes of each new set of inputs it binds the steps
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir.decorators import uncollected
-from graphir.escape import printable
+from graphir.display import printable
 from graphir.hints import ArrayOrNumber
 from graphir.ir.liveness import binders_of
 from graphir.passes import lower
@@ -49,7 +49,7 @@ from graphir.runtime.results import Out, owned, require_outputs
 
 if TYPE_CHECKING:
     from graphir.runtime.native.kernels import Kernels
-    from graphir.runtime.native.scalar_loops.scalar_loop import ScalarLoop
+    from graphir.runtime.native.scalar_loops import ScalarLoop
 
 
 class Program:
@@ -452,3 +452,44 @@ def _with_defaults(graph: Graph, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     if not all(name in defaults for name in names):
         return inputs
     return (*inputs, *[defaults[name] for name in names])
+
+
+@overload
+def execute(
+    graph: Graph,
+    /,
+    *inputs: ArrayOrNumber,
+    out: Out,
+    **keywords: ArrayOrNumber,
+) -> Out: ...
+@overload
+def execute(
+    graph: Graph,
+    /,
+    *inputs: ArrayOrNumber,
+    out: None = None,
+    **keywords: ArrayOrNumber,
+) -> Any: ...
+def execute(
+    graph: Graph,
+    /,
+    *inputs: ArrayOrNumber,
+    out: Any = None,
+    **keywords: ArrayOrNumber,
+) -> Any:
+    """Run a graph on inputs and return its outputs; lowers the graph first if necessary.
+
+    The inputs come by position or by name. Each must have its declared dtype (float32 for
+    tensor_float32, uint64 for index and address); a Python number may stand for a 0-d input whose
+    dtype can represent it. Returns an array for one output and a tuple for several. No output
+    shares memory with an input or another output.
+
+    `out` is an array, or a tuple of arrays, that receives the results. Pass an input
+    named `out` by position. Raises ExecutionError that names the wrong input and the mismatch.
+    """
+    require_outputs(graph)
+    program = graph.memo("program")
+    if program is None:
+        program = Program(graph)
+        graph.memo("program", program)
+    return program(*inputs, out=out, **keywords)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from graphir.escape import brief, printable
-from graphir.markup import fragment, paragraphs, verbatim
+from graphir.display import brief, fragment, paragraphs, printable, verbatim
 from graphir.passes.rewriter import bodies_of
 from graphir.public import ExecutionError, Symbol, TensorType, ops
 from graphir.runtime.binding import bind
@@ -17,7 +16,7 @@ from graphir.runtime.program.cutting import UPDATES, Call, Region
 from graphir.runtime.program.phases import PhasesStep
 from graphir.runtime.program.planning import rewrite_steps
 from graphir.runtime.program.region_steps import RegionStep
-from graphir.runtime.program.rewrites.columns import ColumnsStep
+from graphir.runtime.program.rewrites.fusion import ColumnsStep
 from graphir.runtime.program.steps import CallStep, Step, is_view, shape_of
 from graphir.runtime.program.wavefronts import WavefrontStep
 from graphir.semantics.matrix_products import uses_blas

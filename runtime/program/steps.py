@@ -1,7 +1,7 @@
 """The steps of a plan with their sizes bound: a call of a program runs these objects.
 
 The step of a region is in region_steps.py, and steps that run several others in phases.py,
-batches.py, wavefronts.py and rewrites/columns.py.
+batches.py, wavefronts.py and rewrites/fusion.py.
 """
 
 from __future__ import annotations

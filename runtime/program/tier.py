@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from graphir.public import DType
     from graphir.runtime.native import NativeTier
-    from graphir.runtime.native.drivers.jobs import Job
     from graphir.runtime.native.drivers.row_phases import PlacedKernel
-    from graphir.runtime.native.scalar_loops.scalar_loop import ScalarLoop
+    from graphir.runtime.native.drivers.thread_pool import Job
+    from graphir.runtime.native.scalar_loops import ScalarLoop
     from graphir.runtime.program.blocks import Range
     from graphir.runtime.program.rows import ColumnSpace
 

@@ -30,7 +30,7 @@ from graphir.runtime.program.steps import CallStep, PlanRun, PlanStep
 from graphir.runtime.program.tier import RowKernel, RowMove, RowOperand
 
 if TYPE_CHECKING:
-    from graphir.runtime.native.drivers.jobs import Job
+    from graphir.runtime.native.drivers.thread_pool import Job
 
 Array: TypeAlias = NDArray[Any]
 Storage: TypeAlias = "np.dtype[Any]"

@@ -1,23 +1,38 @@
-"""The classes of the arrays and scalars with which a recorded program computes."""
+"""The classes of the arrays, scalars and rows with which a recorded program computes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, SupportsIndex, cast
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from graphir.numpy_api.ufuncs import BINARY, COMPARISONS, UNARY
 from graphir.public import Symbol
-from graphir.runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TRUTH, Texts, reading
+from graphir.runtime.recording.leaving import (
+    AS_BYTES,
+    AS_NUMBER,
+    AS_TRUTH,
+    Texts,
+    reading,
+    text_of,
+)
 from graphir.runtime.recording.numpy_ import functions, ufuncs
 from graphir.runtime.recording.numpy_.calls import callee
 from graphir.runtime.recording.numpy_.methods import Methods
 from graphir.runtime.recording.numpy_.python_numbers import PythonNumbers, rounded
 from graphir.runtime.recording.recorder import Recorder
-from graphir.runtime.recording.values import TracedScalar, active, plain, plains
-from graphir.runtime.recording.views.rows import row
+from graphir.runtime.recording.values import (
+    RecordedValue,
+    TracedScalar,
+    UnrecordedError,
+    active,
+    plain,
+    plains,
+    recording,
+    view_of,
+)
 
 MEMMAP: type[Any] = np.memmap
 """NumPy's own class: a recording has another one in its place."""
@@ -32,7 +47,11 @@ class Dispatching:
         return ufuncs.call(ufunc, method, inputs, kwargs)
 
     def __array_function__(
-        self, function: Any, types: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
+        self,
+        function: Any,
+        types: Iterable[type[Any]],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
     ) -> Any:
         return functions.call(function, args, kwargs)
 
@@ -190,6 +209,66 @@ def _new(base: type[Any]) -> Callable[..., Any]:
 
 
 SCALARS = _scalars()
+
+
+class RecordedRow(np.void, TracedScalar):
+    """An element of a structured array; `array` is the same memory as a 0-d array."""
+
+    array: RecordedValue
+
+    @property
+    def symbol(self) -> Symbol:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Raise UnrecordedError: the fields have the symbols."""
+        raise UnrecordedError("a row has no symbol; its fields have")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the fields."""
+        return cast("tuple[str, ...]", self.plain.dtype.names)
+
+    def __getitem__(self, key: str | list[str] | SupportsIndex) -> Any:
+        return self.array[self._name(key)][()]
+
+    def __setitem__(self, key: str | list[str] | SupportsIndex, value: Any) -> None:
+        self.array[self._name(key)] = value
+
+    def _name(self, key: str | list[str] | SupportsIndex) -> Any:
+        return cast("Any", key if isinstance(key, (str, list)) else self.names[key])
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[name] for name in self.names)
+
+    def item(self, *_: Any) -> Any:
+        """Return the fields as Python numbers, which are not recorded any more."""
+        return tuple(map(_as_numbers, self))
+
+    tolist = item
+    tobytes = reading("tobytes", AS_BYTES)
+    __eq__ = reading("__eq__", AS_TRUTH)
+    __ne__ = reading("__ne__", AS_TRUTH)
+    __hash__ = reading("__hash__", AS_NUMBER)  # pyright: ignore[reportAssignmentType]
+
+    def __repr__(self) -> str:
+        return text_of(self, repr(self.plain))
+
+    def __str__(self) -> str:
+        return text_of(self, str(self.plain))
+
+
+def _as_numbers(field: Any) -> Any:
+    if isinstance(cast("object", field), np.generic):
+        return field.item()
+    return field.copy() if isinstance(cast("object", field), np.ndarray) else field
+
+
+def row(array: RecordedValue, key: int | tuple[int, ...]) -> RecordedRow:
+    """Return an element of a structured array, in the form that the program gets."""
+    keys = cast("tuple[Any, ...]", key if type(key) is tuple else (key,))
+    place = array.plain[(*keys, ...)]
+    element: Any = place.view(np.dtype((RecordedRow, place.dtype)))[()]
+    element.plain, element.recorder = place[()], recording()
+    element.array = view_of(array, place)
+    return element
 
 
 class ArrayRecorder(Recorder):

@@ -14,13 +14,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from graphir.numpy_api.arrays.operands import leaves
 from graphir.passes.analysis.value_flows import WRITERS
 from graphir.public import Symbol
-from graphir.runtime.recording.leaving import AS_NUMBER
-from graphir.runtime.recording.numpy_.measured_calls import UNDONE, RunningCall
-from graphir.runtime.recording.operands import traced_leaves
+from graphir.runtime.recording.leaving import AS_NUMBER, traced_leaves
 from graphir.runtime.recording.recorder import Recorder
+from graphir.runtime.recording.recorder_state import UNDONE, CallForm, RunningCall
 from graphir.runtime.recording.values import (
     RecordedValue,
     TracedScalar,
@@ -30,15 +28,17 @@ from graphir.runtime.recording.values import (
     trace_of,
     view_of,
 )
+from graphir.semantics.library_calls import leaves
 
 Handler = Callable[..., Any]
 
 
-def rescued(plainly: Handler) -> Callable[[Handler], Handler]:
+def rescued(plainly: Handler, form: CallForm) -> Callable[[Handler], Handler]:
     """Return a decorator of handlers that adds the fallback `plainly(*args, **kwargs)`.
 
     The decorated handler takes the fallback if no recorder is active, and if the handler itself
-    fails before it has made the call. Each call of the program is made once.
+    fails before it has made the call. Each call of the program is made once. `form` says what the
+    arguments of the handler are.
     """
 
     def wrap(handle: Handler) -> Handler:
@@ -47,7 +47,7 @@ def rescued(plainly: Handler) -> Callable[[Handler], Handler]:
             recorder = active()
             if recorder is None:
                 return plainly(*args, **kwargs)
-            running = recorder.calls.enter(args, kwargs)
+            running = recorder.calls.enter(form, args, kwargs)
             since, steps = len(recorder.graph.symbols), len(recorder.steps)
             try:
                 try:
@@ -83,9 +83,10 @@ def note_untaken(
     `since` and `steps` are the numbers of symbols and of opaque steps before the call.
     """
     args, kwargs = running.args, running.kwargs
-    is_call = type(args[0]) is np.ufunc and args[1] == "__call__" and not args[3]
-    if is_call or (len(args) == 3 and type(args[1]) is np.ufunc and hasattr(result, "dtype")):
+    if running.form == "ufunc" and args[1] == "__call__" and not args[3]:
         return  # all operands are those of the op, or of the step
+    if running.form == "operator" and hasattr(result, "dtype"):
+        return
     scalars = [x for x in traced_leaves((args, kwargs)) if isinstance(x, TracedScalar)]
     scalars = [x for x in scalars if x.recorder is recorder]
     name = getattr(args[0], "__name__", "a call")

@@ -11,13 +11,14 @@ from graphir.ops.grammar import is_foreign
 from graphir.public import Symbol
 from graphir.runtime.audit.opaque import OpaqueStep
 from graphir.runtime.recording.captured import Brought
-from graphir.runtime.recording.operands import is_text
+from graphir.runtime.recording.leaving import is_text
 from graphir.runtime.recording.structured import StructuredTrace, Take
 from graphir.runtime.recording.structured import used_fields as fields_of
 from graphir.runtime.recording.values import (
     Array,
     RecordedValue,
     RecordingTrace,
+    Result,
     TracedScalar,
     Untaken,
 )
@@ -72,7 +73,7 @@ class ProgramArrays:
 
     def _wrapped(
         self,
-        value: Any,
+        value: Result,
         add: Callable[[Array, str | None], Symbol],
         symbol_of: Callable[[Array], Symbol | Untaken],
     ) -> Any:
@@ -89,11 +90,11 @@ class ProgramArrays:
         """Add an input for an array that the program captured and uses now; return its symbol."""
         return self._add(self.captures, array, name)
 
-    def add_data(self, value: Any, name: str | None) -> Symbol:
+    def add_data(self, value: Result, name: str | None) -> Symbol:
         """Add an input for data of the program: an argument, or what it loaded."""
         return self._add(self.data, value, name)
 
-    def _add(self, inputs: list[Symbol], value: Any, name: str | None) -> Symbol:
+    def _add(self, inputs: list[Symbol], value: Result, name: str | None) -> Symbol:
         is_free = name not in self._recorder.graph.input_names
         symbol = self._recorder.input(value, name if is_free else None)
         inputs.append(symbol)
@@ -141,7 +142,7 @@ class ProgramArrays:
         )
         return False
 
-    def _structured(self, value: Any, take: Take) -> Any:
+    def _structured(self, value: Result, take: Take) -> Any:
         """Return a structured array as the program gets it; note an array of another dtype."""
         if value.dtype.names and isinstance(value, np.ndarray):
             array = cast("Any", value)

@@ -18,21 +18,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir.ir.literals import is_literal, native
-from graphir.numpy_api.arrays.operands import leaves
 from graphir.numpy_api.dispatch import origin_in_call
 from graphir.public import DType, Graph, GraphirError, Location, Op, Origin, Symbol, ops
 from graphir.runtime.audit.library_calls import CallResult
 from graphir.runtime.audit.opaque import OpaqueStep
-from graphir.runtime.recording.builder import beyond_range, is_truncation
+from graphir.runtime.recording.builder import NotingBuilder, beyond_range, is_truncation
 from graphir.runtime.recording.captured import arrays_of_numpy
-from graphir.runtime.recording.leaving import LeavingValues
-from graphir.runtime.recording.notes import NotingBuilder
+from graphir.runtime.recording.leaving import LeavingValues, is_text, is_wide, traced_leaves
+from graphir.runtime.recording.leaving import operands as operands_of
 from graphir.runtime.recording.numpy_ import dates
-from graphir.runtime.recording.numpy_.measured_calls import arrays_in
-from graphir.runtime.recording.operands import is_text, is_wide, traced_leaves
-from graphir.runtime.recording.operands import operands as operands_of
 from graphir.runtime.recording.program_arrays import ProgramArrays
-from graphir.runtime.recording.recorder_state import ProgramCalls, ProgramNumbers, ProgramObjects
+from graphir.runtime.recording.recorder_state import (
+    ProgramCalls,
+    ProgramNumbers,
+    ProgramObjects,
+    arrays_in,
+)
 from graphir.runtime.recording.sites import CallSites
 from graphir.runtime.recording.structured import StructuredTrace, leaf_fields, moved
 from graphir.runtime.recording.values import (
@@ -48,7 +49,7 @@ from graphir.runtime.recording.values import (
     trace_of,
     view_trace,
 )
-from graphir.semantics.library_calls import mapped
+from graphir.semantics.library_calls import leaves, mapped
 from graphir.semantics.sums import rounds_each_sum
 
 Array: TypeAlias = NDArray[Any]
@@ -96,7 +97,9 @@ class Recorder(NotingBuilder):
         self.here, self._call = site
         return site is not self.sites.importing
 
-    def call(self, function: Callable[..., Any], args: Iterable[Any], kwargs: Any) -> Any:
+    def call(
+        self, function: Callable[..., Any], args: Iterable[Any], kwargs: Mapping[str, Any]
+    ) -> Any:
         """Return NumPy's result of a call, made as if from the user's line.
 
         An exception that the call raises belongs to the program.
@@ -280,13 +283,13 @@ class Recorder(NotingBuilder):
         name = self.calls.function_name() if self.here.compound else ""
         if not name:
             return self.here
-        outermost = self.calls.arguments[0][0]
-        if len(outermost) not in (3, 4):
+        outermost = self.calls.outermost
+        if outermost is None or outermost.form in ("method", "operator"):
             return self.here
-        function, *_, args, kwargs = outermost
+        function, *_, args, kwargs = outermost.args
         try:
             bound = signature(function).bind(*args, **kwargs).arguments
-        except (TypeError, ValueError):  # the outermost call is no NumPy function
+        except (TypeError, ValueError):  # NumPy has no text signature of the function
             return self.here
         values = {parameter: _symbol_now(value) for parameter, value in bound.items()}
         return origin_in_call(name.removeprefix("numpy."), values, x, to, self.here)
@@ -341,6 +344,16 @@ class Recorder(NotingBuilder):
         array.recording_trace = trace = RecordingTrace(self, array.plain, symbol)
         self.memory.add_owner(array.plain, trace)
 
+    def note_write(self, array: Array, symbol: Symbol | None) -> None:
+        """Note that NumPy wrote the values of a symbol to an array; None stands for unknown ones.
+
+        An array that is not recorded is one that the program brings along.
+        """
+        if isinstance(array, RecordedValue):
+            trace_of(array, self).write(symbol)
+        else:
+            self.memory.note_plain_write(array, symbol)
+
     def viewed(self, real: Array, trace: RecordingTrace) -> Any:
         """Return a plain view of recorded memory, wrapped with its trace."""
         view = real.view(self.array)
@@ -353,7 +366,9 @@ class Recorder(NotingBuilder):
             return self.structured(name, real)
         return self.wrapped(real, self.result_symbol(name, real, symbolic))
 
-    def result_symbol(self, name: str, real: Any, symbolic: Callable[[], Symbol]) -> Symbol | None:
+    def result_symbol(
+        self, name: str, real: Result, symbolic: Callable[[], Symbol]
+    ) -> Symbol | None:
         """Return the symbol that `symbolic` enters, if it has the dtype and shape of the result.
 
         Otherwise return a new input with the values of the result. The answer is None for a result
@@ -534,7 +549,7 @@ class Recorder(NotingBuilder):
 
         return mapped(step_result, result)
 
-    def _decide(self, name: str, real: Any, symbolic: Callable[[], Symbol]) -> None:
+    def _decide(self, name: str, real: np.bool_, symbolic: Callable[[], Symbol]) -> None:
         """Note that the program gets a bool: an output, if it only leaves the program.
 
         Else the control flow may depend on it.

@@ -1,9 +1,15 @@
-"""`record`: run an ordinary NumPy function, and keep the graph of its operations."""
+"""`record`: run an ordinary NumPy function, and keep the graph of its operations.
+
+A recording of its own costs milliseconds before the first step: it replaces NumPy's constructors
+in all modules, and finds the arrays that the program can reach. A `RecordingSession` does both
+once, for many calls in a process that ends with it, and never undoes them. Between its calls
+nothing records; what it left behind computes as plain arrays do.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -12,9 +18,8 @@ from typing import Any, cast
 
 import numpy as np
 
+from graphir.display import code, count_text, fragment, paragraphs, printable, table, text
 from graphir.dtypes import DTypeLike
-from graphir.escape import printable
-from graphir.markup import code, fragment, paragraphs, table, text
 from graphir.ops.grammar import is_foreign
 from graphir.passes import CastReport, cast_report
 from graphir.passes.analysis.casts import ProgramInterface, Unseen
@@ -31,15 +36,14 @@ from graphir.public import (
     TensorType,
 )
 from graphir.public import rules as rules_named
-from graphir.rule_reports.findings import count_text
 from graphir.runtime.audit.audit import audit_program
 from graphir.runtime.audit.opaque import OpaqueStep, RecordedFacts
 from graphir.runtime.audit.subject import AuditedProgram, AuditOptions
 from graphir.runtime.recording.arrays import ArrayRecorder
-from graphir.runtime.recording.captured import swapped
+from graphir.runtime.recording.builder import Note
+from graphir.runtime.recording.captured import ArraySlot, swapped
 from graphir.runtime.recording.flat_code import CodeCell, Script, is_computed, variable_outputs
-from graphir.runtime.recording.notes import Note
-from graphir.runtime.recording.numpy_.creation import makers_recorded, random_data
+from graphir.runtime.recording.numpy_.creation import MakerPlaces, makers_recorded, random_data
 from graphir.runtime.recording.numpy_.watched_code import calls_recorded
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.results import (
@@ -357,3 +361,54 @@ def _example(operand: TensorType | complex) -> Any:
     if isinstance(operand, TensorType):
         return np.ones(operand.shape, operand.dtype.storage)  # pyright: ignore
     return operand
+
+
+# -- recordings of many calls
+
+MOST_VISITS = 400
+"""The most objects among the arguments of a call in which a session looks for arrays."""
+
+
+class RecordingSession:
+    """Records calls in one graph.
+
+    `slots` hold the arrays that the program captures, `places` the constructors (maker_places).
+    The code of the program must have its calls watched already (see watched_code.watch_calls).
+    """
+
+    def __init__(self, name: str, slots: Iterable[ArraySlot], places: MakerPlaces) -> None:
+        self.recorder: Recorder = new_recorder(name, "numpy", RecordingSession.call.__code__)
+        for namespace, key, maker in places:
+            namespace[key] = maker
+        for slot in slots:
+            if slot.holds(slot.value):
+                new = recorded_slot(
+                    self.recorder.program_arrays.wrap_capture, slot.value, slot.name
+                )
+                if new is not slot.value:
+                    slot.store(new)
+
+    @property
+    def graph(self) -> Graph:
+        """The graph of all calls so far."""
+        return self.recorder.graph
+
+    def call(
+        self, function: Callable[..., Any], args: Iterable[Any], keywords: Mapping[str, Any]
+    ) -> Any:
+        """Return the plain result of a call, whose steps are added to the graph."""
+        recorder, positional, by_name = self.recorder, dict(enumerate(args)), dict(keywords)
+        roots = getattr(function, "__self__", None), positional, by_name
+        recorder.enter()
+        with (
+            swapped(partial(recorded_slot, self._wrap), plain, *roots, most=MOST_VISITS),
+            recording_with(recorder),
+        ):
+            result: Any = function(*positional.values(), **by_name)
+        return plain_result(result)
+
+    def _wrap(self, value: Any, name: str | None) -> Any:
+        """Return a recorded scalar, or a recorded array that is an input from its first use on."""
+        arrays = self.recorder.program_arrays
+        wrap = arrays.wrap_argument if isinstance(value, np.generic) else arrays.wrap_capture
+        return wrap(value, name)

@@ -12,8 +12,8 @@ import numpy as np
 from graphir import ops
 from graphir.runtime.recording.captured import mapped_tuple, slot_names
 from graphir.runtime.recording.recorder import Recorder
+from graphir.runtime.recording.subscripts import FlatIterator
 from graphir.runtime.recording.values import RecordedNumber, RecordedValue, TracedScalar, plain
-from graphir.runtime.recording.views.indexing import FlatIterator
 
 _ATOMS = (str, bytes, int, float, complex, type(None), type, ModuleType, FunctionType)
 
@@ -180,15 +180,15 @@ def _plain(value: Any, visited: dict[int, Any]) -> Any:
         members = cast("Any", value)
         new = visited[id(members)] = _plain_members(members, visited)
         return new
+    elif isinstance(value, dict):
+        mapping = cast("dict[Any, Any]", value)
+        _make_keys_plain(mapping, visited)
+        _make_values_plain(mapping, visited)
+        _make_slots_plain(mapping, visited)
     else:
-        if isinstance(value, dict):
-            _make_keys_plain(cast("Any", value), visited)
-        own: Any = getattr(cast("Any", value), "__dict__", {})
-        mapping = cast("Any", value if isinstance(value, dict) else own)
-        for name, item in list(mapping.items()) if isinstance(mapping, dict) else ():  # pyright: ignore
-            new = _plain(item, visited)
-            if new is not item:
-                mapping[name] = new
+        attributes: Any = getattr(cast("Any", value), "__dict__", None)
+        if isinstance(attributes, dict):  # those of a class are a proxy
+            _make_values_plain(cast("dict[str, Any]", attributes), visited)
         _make_slots_plain(value, visited)
     return cast("object", value)
 
@@ -212,6 +212,13 @@ def _make_keys_plain(mapping: dict[Any, Any], visited: dict[int, Any]) -> None:
         items = [*zip(keys, mapping.values(), strict=True)]
         mapping.clear()
         mapping.update(items)
+
+
+def _make_values_plain(mapping: dict[Any, Any], visited: dict[int, Any]) -> None:
+    for key, item in list(mapping.items()):
+        new = _plain(item, visited)
+        if new is not item:
+            mapping[key] = new
 
 
 def _make_cells_plain(cells: Iterable[CellType], visited: dict[int, Any]) -> None:

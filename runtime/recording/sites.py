@@ -28,6 +28,15 @@ def _call(function: Callable[..., Any], args: Iterable[Any], kwargs: Mapping[str
     return function(*args, **kwargs)
 
 
+def program_frame() -> FrameType:
+    """Return the innermost frame outside of this project: of the program, or of a library."""
+    frame: FrameType | None = _getframe(1)
+    while frame is not None and is_internal(frame):
+        frame = frame.f_back
+    assert frame is not None  # a recording always runs below a user frame
+    return frame
+
+
 def is_call_site(code: CodeType) -> bool:
     """Whether a code object is the `call` of a site, which claims a line of the user as its own."""
     return code.co_qualname == _call.__name__ and code.co_code == _call.__code__.co_code

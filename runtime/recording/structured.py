@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
-from graphir.numpy_api.views.layouts import steps_between
+from graphir.numpy_api.view_layouts import steps_between
 from graphir.public import Symbol
 from graphir.runtime.recording.values import (
     Array,

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir.numpy_api.views import steps
-from graphir.numpy_api.views.layouts import ViewLayout, overlaps, steps_between
+from graphir.numpy_api import view_steps as steps
+from graphir.numpy_api.view_layouts import ViewLayout, overlaps, steps_between
 from graphir.public import GraphirError, Symbol
 from graphir.semantics.library_calls import mapped
 

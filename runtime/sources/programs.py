@@ -9,10 +9,10 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from graphir.import_names import optional
 from graphir.numpy_api.trace import trace
 from graphir.promotion import RulesLike
 from graphir.public import DType, Graph, GraphError, Location, TensorType
-from graphir.runtime.optional import optional
 from graphir.runtime.sources.folding import Folding
 from graphir.runtime.sources.jax_.source import from_jax
 from graphir.runtime.sources.libraries import Library

@@ -13,7 +13,7 @@ import numpy as np
 
 from graphir.public import Graph
 from graphir.runtime.recording.captured import mapped_tuple
-from graphir.runtime.recording.session import RecordingSession
+from graphir.runtime.recording.recording import RecordingSession
 from graphir.runtime.recording.values import (
     RecordedValue,
     TracedScalar,

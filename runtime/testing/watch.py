@@ -25,11 +25,10 @@ from graphir.runtime.recording import record
 from graphir.runtime.recording.captured import UNDER_TEST, ArraySlot, slots
 from graphir.runtime.recording.numpy_.creation import MakerPlaces, maker_places
 from graphir.runtime.recording.numpy_.watched_code import watched_code
-from graphir.runtime.recording.session import RecordingSession
+from graphir.runtime.recording.recording import RecordingSession
 from graphir.runtime.testing import instrument
-from graphir.runtime.testing.dtype_names import HiddenDtypes
 from graphir.runtime.testing.facts import Facts, PackagePlaces
-from graphir.runtime.testing.instrument import WatchedFunction
+from graphir.runtime.testing.instrument import HiddenDtypes, WatchedFunction
 from graphir.runtime.testing.isolation import observe_acts, visible_act
 from graphir.runtime.testing.ledger import CallRecord, Ledger, source_digest
 from graphir.runtime.testing.shadow import Shadow, ShadowSide, fork, why_visible
@@ -337,9 +336,13 @@ class FunctionWatch:
         signature.claims += 1
         self._claimed.add(signature.call.function)
         self._kinds.add(signature.kind)
-        if shadow is not None:
-            self._claims.append(signature)
-            return False
+        if shadow is None:
+            return self._start_shadow(signature)
+        self._claims.append(signature)
+        return False
+
+    def _start_shadow(self, signature: CallSignature) -> bool:
+        """Fork a shadow, which records this call first; return whether this process is it."""
         self._starts += 1
         self._tests_left = self._shadow_tests()
         try:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from graphir.runtime.native import is_installed
-from graphir.runtime.native.array_ops.integer_products import products as products_of
+from graphir.runtime.native.integer_products import products as products_of
 from graphir.semantics.integer_products import pays
 from graphir.semantics.kernels import KERNELS
 

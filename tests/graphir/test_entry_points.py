@@ -122,7 +122,7 @@ import pickle
 import inspect
 import numpy as np
 from graphir import Graph, ops, rules
-from graphir.drawing.graphs import graph_html
+from graphir.drawing.formats import graph_html
 from graphir.passes import cast_report, draw, lower
 from graphir.runtime import Program, execute, interpret, jit
 

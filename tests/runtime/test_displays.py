@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from graphir import Graph, Lattice, TensorType, explain, lattice, laws, rules, trace
-from graphir.escape import BRIEF, brief
-from graphir.markup import LARGEST, fragment, paragraphs, table, verbatim
+from graphir.display import BRIEF, LARGEST, brief, fragment, paragraphs, table, verbatim
 from graphir.passes import cast_report, diff
 from graphir.promotion import registry
 from graphir.runtime import Program, record

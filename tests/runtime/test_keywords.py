@@ -13,7 +13,7 @@ from numpy._core.overrides import array_function_dispatch  # type: ignore[attr-d
 
 from graphir import GraphError
 from graphir.numpy_api import dispatch, signatures
-from graphir.numpy_api.arrays import boundary, makers, writers
+from graphir.numpy_api.arrays import boundary, element_access, makers
 from graphir.numpy_api.arrays.array import SymbolicArray, SymbolicScalar, SymbolicSelection
 from graphir.numpy_api.functions import FUNCTIONS
 from graphir.numpy_api.signatures import bound, names_of, signature_of
@@ -23,7 +23,7 @@ from graphir.runtime.recording.numpy_ import (
     functions,
     method_ops,
     methods,
-    ufunc_methods,
+    ufunc_ops,
     ufuncs,
 )
 from tests.support.replays import identical
@@ -54,7 +54,7 @@ Row = tuple[Any, Any, int]
 def rows() -> Iterator[Row]:
     """Yield functions with their handlers, and how many parameters of a handler are not NumPy's."""
     yield from ((function, handler, 0) for function, handler in FUNCTIONS.items())
-    yield np.copyto, writers._copyto, 1
+    yield np.copyto, element_access._copyto, 1
     yield from ((getattr(np, name), record, 2) for name, record in makers._RECORDS.items())
     yield from ((function, handler, 1) for function, handler in functions._OWN.items())
     yield from ((function, handler, 2) for function, handler in functions._SYMBOLIC.items())
@@ -63,7 +63,7 @@ def rows() -> Iterator[Row]:
     )
     for name, handler in dispatch._METHODS.items():
         yield np.add if name == "__call__" else getattr(np.add, name), handler, 3
-    for name, handler in ufunc_methods._PARAMETERS.items():
+    for name, handler in ufunc_ops._PARAMETERS.items():
         yield getattr(np.add, name), handler, 0
     yield np.add, ufuncs._settings, 0
     yield np.array, creation._conversion, 0

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from graphir import Graph, GraphirError, ops, trace
-from graphir.numpy_api.elision import LEAST_BYTES
+from graphir.numpy_api.arrays.temporaries import LEAST_BYTES
 from graphir.passes import rebuild
 from graphir.passes.pipeline import lower_to_ops
 from graphir.runtime import array_api as xp

@@ -10,7 +10,7 @@ import pytest
 from graphir import Graph
 from graphir.runtime import Program, array_api, jit
 from graphir.runtime.program.memory import Recycler
-from graphir.runtime.references import counts_references
+from graphir.runtime.results import counts_references
 
 
 @pytest.fixture

@@ -1,9 +1,9 @@
 """Score the sentences of reports on public bugs that were committed before their first run.
 
-`python -m tests.unseen_bugs.score round1` runs each program of a folder in a process of its own: the
-report of its casts, and an audit on its inputs. A bug is named if one of the first three sentences, or
-the error by which the program is refused, has an accepted line (of ONNX: an accepted node). A fix counts if it
-is offered with a grade; `--apply` writes its edits into a copy and runs the folder's check on it.
+`python -m tests.unseen_bugs.score round1` runs each program of a folder in a process of its own,
+recorded or imported, and audits it on its inputs. A bug is named if one of the first three sentences,
+or the error that refuses the program, has an accepted line (of ONNX: an accepted node). A fix counts
+if it is offered with a grade; `--apply` writes its edits into a copy and runs the folder's check.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ def names(path: Path, found: dict[str, Any], expected: dict[str, Any]) -> bool:
     lines = {i for i, line in enumerate(source, 1) if line in accepted}
     text = " ".join(found["sentences"][:3]) or found.get("error", "")
     numbers = {int(x) for x in re.findall(rf"(?:line |{path.name}:)(\d+)", text)}
-    nodes = [x for x in expected.get("nodes", ()) if re.search(rf"(?<!\w){re.escape(x)}(?!\w)", text)]
-    return bool(lines & numbers) or bool(nodes)
+    nodes = (rf"(?<!\w){re.escape(x)}(?!\w)" for x in expected.get("nodes", ()))
+    return bool(lines & numbers) or any(re.search(node, text) for node in nodes)
 
 
 def applied(folder: Path, file: str, fixes: list[Any]) -> bool:

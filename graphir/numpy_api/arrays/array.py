@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
 from typing import Any, Literal, NoReturn, SupportsIndex, cast
 
@@ -19,7 +19,14 @@ from graphir.ir.symbol import Symbol
 from graphir.numpy_api.arrays import function_calls, ufunc_calls
 from graphir.numpy_api.arrays.boundary import at_boundary, attributes_of, bounded
 from graphir.numpy_api.arrays.builtin_stand_ins import hide_attributes
-from graphir.numpy_api.arrays.indexing import get, put
+from graphir.numpy_api.arrays.call_operands import (
+    SelectionValue,
+    adopted,
+    array_from,
+    cast_symbol,
+    plains,
+)
+from graphir.numpy_api.arrays.element_access import get, put
 from graphir.numpy_api.arrays.makers import is_taken_for_dtype
 from graphir.numpy_api.arrays.memory import (
     ArrayAttributeError,
@@ -32,8 +39,6 @@ from graphir.numpy_api.arrays.memory import (
     TraceMemory,
     plainly,
 )
-from graphir.numpy_api.arrays.operands import adopted, array_from, cast_symbol, plains
-from graphir.numpy_api.arrays.selection import SelectionValue
 from graphir.numpy_api.arrays.temporaries import set_experiment
 from graphir.numpy_api.arrays.value_methods import (
     REDUCTIONS,
@@ -41,58 +46,18 @@ from graphir.numpy_api.arrays.value_methods import (
     FunctionMethods,
     UnknownValueMethods,
     add_methods,
+    add_operators,
     method_of,
+    operator_method,
     refuse_conversion,
     ufunc_protocol,
     unknown_values_error,
 )
 from graphir.numpy_api.signatures import bind_methods
 from graphir.numpy_api.traced_numbers import TracedNumber
-from graphir.numpy_api.ufuncs import BINARY, COMPARISONS, MATMUL, UNARY
-from graphir.numpy_api.views.steps import BitView, Pick
+from graphir.numpy_api.view_steps import BitView, Pick
 from graphir.ops.dims import ShapeLike
-from graphir.ops.op import GraphValue
-from graphir.semantics.library_calls import Function
-
-
-def _operator(function: Callable[..., Any], call: Callable[..., Any] = ufunc_calls.operate) -> Any:
-    def operate(self: Any, *other: Any) -> Any:
-        return call(function, self, *other)
-
-    return operate
-
-
-def _reflected(function: Function) -> Any:
-    def operate(self: GraphValue, other: Any) -> Any:
-        return ufunc_calls.operate(function, other, self)
-
-    return operate
-
-
-def _in_place(function: Function, ufunc: np.ufunc) -> Any:
-    def operate(self: GraphValue, other: Any) -> Any:
-        return ufunc_calls.in_place(function, ufunc, self, other)
-
-    return operate
-
-
-def _operators(cls: type[Any], in_place: bool) -> Any:
-    """Add NumPy's operators to a class and return the class."""
-
-    def define(name: str, method: Function) -> None:
-        setattr(cls, f"__{name}__", method)
-
-    for name, (function, _) in (*UNARY.items(), *COMPARISONS.items()):
-        define(name, _operator(function))
-    for name, (function, ufunc) in BINARY.items():
-        if cls is SymbolicScalar and function is MATMUL:
-            continue  # NumPy's scalars have no @
-        define(name, _operator(function))
-        define(f"r{name}", _reflected(function))
-        if in_place and name != "divmod":
-            define(f"i{name}", _in_place(function, ufunc))
-    return cls
-
+from graphir.semantics.library_calls import Keywords
 
 _CLASS = type
 
@@ -127,7 +92,7 @@ def _moving(name: str) -> Callable[..., Any]:
     return method
 
 
-def _unplaced(x: SymbolicArray, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def _unplaced(x: SymbolicArray, name: str, args: Sequence[Any], kwargs: Keywords) -> Any:
     """Call a method on an array of unknown layout, and forbid later writes to the array.
 
     A view of unknown layout may share the memory, so a write could not update the view.
@@ -662,7 +627,8 @@ for _class, _in_place_too in (
     (SymbolicSelection, True),
 ):
     bind_methods(_class)
-    bounded(_operators(_class, _in_place_too))
+    add_operators(_class, _in_place_too)
+    bounded(_class)
 for _other in (FlatValues, TracedNumber):
     bounded(_other)
 for _class, _numpys in (
@@ -674,7 +640,7 @@ for _class, _numpys in (
 
 _bound = at_boundary("an experiment", len)  # as `bounded` does with the methods above
 set_experiment(
-    lambda function, call: _bound(_operator(function, call)),
+    lambda function, call: _bound(operator_method(function, call)),
     lambda call: _bound(ufunc_protocol(call)),
 )
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import operator
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache, partial, wraps
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
 from types import FrameType, FunctionType, TracebackType
@@ -26,6 +26,7 @@ import numpy as np
 from graphir.errors import GraphirError, MissingOpError
 from graphir.ir.graph import Graph
 from graphir.location import is_internal, is_numpy, user_location
+from graphir.numpy_api.arrays.call_operands import SelectionValue, is_known
 from graphir.numpy_api.arrays.memory import (
     ArrayValue,
     TracedValue,
@@ -36,12 +37,10 @@ from graphir.numpy_api.arrays.memory import (
     like_numpy,
     tracing_with,
 )
-from graphir.numpy_api.arrays.operands import is_known
-from graphir.numpy_api.arrays.selection import SelectionValue
 from graphir.numpy_api.traced_numbers import TracedNumber, concrete
 from graphir.numpy_api.ufuncs import BINARY, COMPARISONS, UNARY
 from graphir.ops.op import GraphValue, keep_refusal, tracing_graph
-from graphir.semantics.library_calls import Function, mapped
+from graphir.semantics.library_calls import Function, Keywords, mapped
 
 Class = TypeVar("Class")
 Question = Callable[..., Any]
@@ -85,7 +84,11 @@ def _call_ufunc(_: GraphValue, ufunc: np.ufunc, method: str, *inputs: Any, **kwa
 
 
 def _call_function(
-    _: GraphValue, function: Function, types: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
+    _: GraphValue,
+    function: Function,
+    types: Collection[type],
+    args: Sequence[Any],
+    kwargs: Keywords,
 ) -> Any:
     return function(*args, **kwargs)
 
@@ -142,16 +145,16 @@ _QUESTIONS: dict[str, Question] = {
 }
 
 
-def _keywords(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def _keywords(args: Sequence[Any], kwargs: Keywords) -> Any:
     return kwargs
 
 
-def has_settings(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def has_settings(args: Sequence[Any], kwargs: Keywords) -> Any:
     """Whether a call has arguments beside the first."""
     return kwargs or len(args) > 1
 
 
-def _settings_of_function(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def _settings_of_function(args: Sequence[Any], kwargs: Keywords) -> Any:
     return args[4] or len(args[3]) > 1
 
 
@@ -192,7 +195,7 @@ _BOUNDED = at_boundary("", len)(len).__code__
 
 
 def _leaving(
-    error: Exception, label: Label, question: Question, args: Sequence[Any], kwargs: Any
+    error: Exception, label: Label, question: Question, args: Sequence[Any], kwargs: Keywords
 ) -> Exception:
     """Return the error with which a call leaves for the code that made it."""
     caller = _getframe(2)
@@ -247,9 +250,7 @@ _FILLS = 0, 1, 7
 """The values of the elements of stand-ins, by which an error that depends on values may differ."""
 
 
-def numpys_error(
-    question: Question, args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> Exception | None:
+def numpys_error(question: Question, args: Sequence[Any], kwargs: Keywords) -> Exception | None:
     """Return the error that NumPy raises for operands like these, whatever their values; or None.
 
     The result is None too for a call that may have effects, as one of the user's functions.
@@ -275,7 +276,7 @@ def depends_on_values(error: Exception) -> bool:
 
 
 def _error_with(
-    question: Question, make: Function, args: Sequence[Any], kwargs: Mapping[str, Any]
+    question: Question, make: Function, args: Sequence[Any], kwargs: Keywords
 ) -> Exception | None:
     """Return the error of NumPy's call with stand-ins; None without an error or a stand-in."""
     try:
@@ -291,7 +292,7 @@ def _error_with(
 
 
 def _check_accepted(
-    caller: FrameType, question: Question, args: Sequence[Any], kwargs: Mapping[str, Any]
+    caller: FrameType, question: Question, args: Sequence[Any], kwargs: Keywords
 ) -> None:
     """Raise NumPy's error if NumPy does not accept the arguments of a call of the program.
 
@@ -307,7 +308,7 @@ def _check_accepted(
 
 
 def _error_of_arguments(
-    _: Graph, question: Question, args: Sequence[Any], kwargs: Mapping[str, Any]
+    _: Graph, question: Question, args: Sequence[Any], kwargs: Keywords
 ) -> Exception | None:
     if is_known(args, kwargs) or _error_with(question, single, args, kwargs) is None:
         return None  # NumPy itself computes with known values

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
 from types import FunctionType
@@ -14,18 +14,7 @@ from graphir.errors import GraphirError
 from graphir.ir.operators.in_place import is_scalar
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.arrays.boundary import NoStandInError, single, stand_in
-from graphir.numpy_api.arrays.memory import (
-    PYTHON_NUMBERS,
-    Array,
-    ArrayValue,
-    Cell,
-    ScalarValue,
-    TracedValue,
-    TraceMemory,
-    filled_like,
-    plainly,
-)
-from graphir.numpy_api.arrays.operands import (
+from graphir.numpy_api.arrays.call_operands import (
     adopted,
     array_from,
     arrays_of,
@@ -38,8 +27,19 @@ from graphir.numpy_api.arrays.operands import (
     plains,
     write_where,
 )
+from graphir.numpy_api.arrays.memory import (
+    PYTHON_NUMBERS,
+    Array,
+    ArrayValue,
+    Cell,
+    ScalarValue,
+    TracedValue,
+    TraceMemory,
+    filled_like,
+    plainly,
+)
 from graphir.numpy_api.traced_numbers import concrete
-from graphir.semantics.library_calls import Function
+from graphir.semantics.library_calls import Function, Keywords
 
 
 def results(
@@ -78,7 +78,7 @@ def results(
     return mapped(leaf, result)
 
 
-def result_class_of(function: Function, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def result_class_of(function: Function, args: Sequence[Any], kwargs: Keywords) -> Any:
     """Return the class of NumPy's result without axes; None if that is unknown.
 
     NumPy computes it of arrays with one element along each axis, or else of ones of equal sizes.
@@ -145,7 +145,7 @@ def elementwise(memory: TraceMemory, result: Any, operands: Sequence[Any], scala
 
 
 def call_numpy(
-    memory: TraceMemory, function: Function, args: Sequence[Any], kwargs: Mapping[str, Any]
+    memory: TraceMemory, function: Function, args: Sequence[Any], kwargs: Keywords
 ) -> Any:
     """Return NumPy's own result for known values; record writes to `out=`."""
     outs = arrays_of(kwargs.get("out"))
@@ -183,7 +183,7 @@ def write_outputs(
 
 
 def numpy_allocator(
-    function: Function, args: Sequence[Any], kwargs: Mapping[str, Any]
+    function: Function, args: Sequence[Any], kwargs: Keywords
 ) -> Callable[[int], Array | None] | None:
     """Return the allocator of results: NumPy's call on zeros, or else on ones, in their layouts.
 

@@ -9,7 +9,7 @@ body.
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -20,28 +20,10 @@ from graphir.dtypes import DType
 from graphir.errors import GraphirError
 from graphir.location import user_location
 from graphir.numpy_api import dispatch
-from graphir.numpy_api.arrays import library_calls, orders, products, writers
+from graphir.numpy_api.arrays import library_calls, orders
 from graphir.numpy_api.arrays.boundary import numpys_error
-from graphir.numpy_api.arrays.call_results import (
-    call_numpy,
-    numpy_allocator,
-    result_class_of,
-    results,
-    write_outputs,
-)
-from graphir.numpy_api.arrays.indexing import assign
-from graphir.numpy_api.arrays.makers import BODY_PARTS, traced_body
-from graphir.numpy_api.arrays.memory import (
-    Array,
-    ArrayValue,
-    Cell,
-    OrderError,
-    TracedValue,
-    TraceMemory,
-    as_graph_error,
-    plainly,
-)
-from graphir.numpy_api.arrays.operands import (
+from graphir.numpy_api.arrays.call_operands import (
+    SelectionValue,
     adopted,
     arrays_of,
     is_known,
@@ -53,14 +35,32 @@ from graphir.numpy_api.arrays.operands import (
     symbols,
     where_mask,
 )
+from graphir.numpy_api.arrays.call_results import (
+    call_numpy,
+    numpy_allocator,
+    result_class_of,
+    results,
+    write_outputs,
+)
+from graphir.numpy_api.arrays.element_access import WRITING, assign, write_by_function
+from graphir.numpy_api.arrays.makers import BODY_PARTS, traced_body
+from graphir.numpy_api.arrays.memory import (
+    Array,
+    ArrayValue,
+    Cell,
+    OrderError,
+    TracedValue,
+    TraceMemory,
+    as_graph_error,
+    plainly,
+)
 from graphir.numpy_api.arrays.orders import converter_of
-from graphir.numpy_api.arrays.selection import SelectionValue
 from graphir.numpy_api.functions import BODY_FUNCTIONS, FUNCTIONS
-from graphir.numpy_api.reductions.masked import reduction_in_order
+from graphir.numpy_api.reductions import reduction_in_order
 from graphir.numpy_api.signatures import bound
 from graphir.numpy_api.traced_numbers import TracedNumber, concrete
 from graphir.numpy_api.ufuncs import DirectAdder
-from graphir.semantics.library_calls import Function
+from graphir.semantics.library_calls import Function, Keywords
 from graphir.semantics.sums import SumOrder
 
 _VIEWS = (
@@ -97,7 +97,7 @@ def _function_of_ops(function: Function, args: tuple[Any, ...], kwargs: dict[str
         error = numpys_error(function, args, kwargs)
         if error is not None:
             raise as_graph_error(error)
-    if function in writers.WRITING and writers.write(memory, function, args, kwargs):
+    if function in WRITING and write_by_function(memory, function, args, kwargs):
         return None
     if function is np.full_like and not is_known(args, kwargs):
         args, kwargs = bound(function, _full_like, args, kwargs)
@@ -114,7 +114,9 @@ def _function_of_ops(function: Function, args: tuple[Any, ...], kwargs: dict[str
     return _compute(memory, function, args, dict(kwargs))
 
 
-def _compute(memory: TraceMemory, function: Function, args: Any, kwargs: dict[str, Any]) -> Any:
+def _compute(
+    memory: TraceMemory, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     """Return the result of a NumPy function that computes, in `out` if that is given."""
     name = function.__name__
     out, where = kwargs.pop("out", None), kwargs.get("where", True)
@@ -141,7 +143,11 @@ def _compute(memory: TraceMemory, function: Function, args: Any, kwargs: dict[st
 
 
 def _of_selection(
-    memory: TraceMemory, function: Function, selection: SelectionValue, args: Any, kwargs: Any
+    memory: TraceMemory,
+    function: Function,
+    selection: SelectionValue,
+    args: Sequence[Any],
+    kwargs: Keywords,
 ) -> Any:
     """Return a reduction of x[mask] over all elements or the first axis: that with where=mask."""
     takes = {"axis", "dtype", "initial", "ddof", "keepdims"}
@@ -197,7 +203,12 @@ def call_like(x: Any, function: Function, args: tuple[Any, ...], kwargs: dict[st
 
 
 def _full_like(
-    a: ArrayLike, fill_value: Any, dtype: Any = None, order: str = "K", *, shape: Any = None
+    a: ArrayLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    order: str = "K",
+    *,
+    shape: Any = None,
 ) -> Any:
     """Return a new array, filled by assignment."""
     result = call_function(np.empty_like, (a, dtype, order), {"shape": shape})
@@ -224,9 +235,7 @@ _MASKED = frozenset(("sum", "prod", "max", "min", "amax", "amin", "any", "all"))
 """The reductions whose `where=` counts by its truth alone."""
 
 
-def _viewed(
-    memory: TraceMemory, function: Function, args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> Any:
+def _viewed(memory: TraceMemory, function: Function, args: Sequence[Any], kwargs: Keywords) -> Any:
     """Return the result of a function of layouts: views of arguments, or copies by ops."""
     real = plainly(function, *layouts(args), **layouts(kwargs))
     name = function.__name__
@@ -244,16 +253,19 @@ def _viewed(
     outputs: list[Any] = []
     copies: Any = None
     for at, part in enumerate(parts):
-        source = _owner(sources, part) if type(part) is np.ndarray else None
+        is_array = type(part) is np.ndarray
+        source = _owner(sources, part) if is_array else None
         if source is not None:
             outputs.append(source.of_view(part))
             continue
         if copies is None:
             result = dispatch.call_function(memory.graph, function, symbols(args), symbols(kwargs))
             copies = [*result] if isinstance(result, (tuple, list)) else [result]  # pyright: ignore
-        is_array = type(part) is np.ndarray
-        cell = Cell(memory, part, copies[at])
-        outputs.append(memory.array(cell) if is_array else memory.value_of(copies[at], True))
+        outputs.append(
+            memory.array(Cell(memory, part, copies[at]))
+            if is_array
+            else memory.value_of(copies[at], True)
+        )
     if not several:
         return outputs[0]
     return tuple(outputs) if isinstance(real, tuple) else outputs
@@ -284,13 +296,13 @@ def _owner(sources: Sequence[ArrayValue], part: Array) -> ArrayValue | None:
 
 
 def _by_its_body(
-    memory: TraceMemory, function: Function, args: Sequence[Any], kwargs: Mapping[str, Any]
+    memory: TraceMemory, function: Function, args: Sequence[Any], kwargs: Keywords
 ) -> Any:
     """Call a function by its table entry, or run the Python body that NumPy gives the function.
 
     The functions inside the body receive symbolic arrays.
     """
-    result = products.of_function(memory, function.__name__, args, kwargs)
+    result = orders.product_of_function(memory, function.__name__, args, kwargs)
     if result is not None:
         return result
     in_order = all(array.in_order and array.is_aligned for array in arrays_of(args, kwargs))
@@ -311,7 +323,7 @@ _CONTRACTING = frozenset(("tensordot", "cov", "corrcoef", "norm"))
 
 
 def _of_body(
-    memory: TraceMemory, function: Function, args: Sequence[Any], kwargs: Mapping[str, Any]
+    memory: TraceMemory, function: Function, args: Sequence[Any], kwargs: Keywords
 ) -> tuple[Any] | None:
     """Return the result of a function's Python body in a tuple; None where it cannot run.
 

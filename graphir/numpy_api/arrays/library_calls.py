@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import dis
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from sys import _getframe as getframe  # pyright: ignore[reportPrivateUsage]
 from types import CodeType
@@ -29,6 +29,8 @@ from graphir.errors import GraphError, MissingOpError, shortened
 from graphir.ir.symbol import Symbol
 from graphir.location import is_internal
 from graphir.numpy_api.arrays.boundary import PLAIN, depends_on_values, is_static
+from graphir.numpy_api.arrays.call_operands import memory_among
+from graphir.numpy_api.arrays.element_access import WRITING
 from graphir.numpy_api.arrays.memory import (
     PYTHON_NUMBERS,
     Array,
@@ -39,8 +41,6 @@ from graphir.numpy_api.arrays.memory import (
     like_numpy,
     tracing_with,
 )
-from graphir.numpy_api.arrays.operands import memory_among
-from graphir.numpy_api.arrays.writers import WRITING
 from graphir.numpy_api.dispatch import OF_UNKNOWN_SIZE
 from graphir.numpy_api.traced_numbers import TracedNumber, concrete
 from graphir.ops import control
@@ -48,6 +48,7 @@ from graphir.ops.control import Callee
 from graphir.ops.types import TensorType, TupleType
 from graphir.semantics.library_calls import (
     Function,
+    Keywords,
     MemoryLayout,
     NumPyCall,
     OperandPlace,
@@ -85,7 +86,7 @@ class _Untraceable(Exception):  # noqa: N818 -- no error leaves
 
 
 def of_call(
-    function: Function, method: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+    function: Function, method: str, args: Sequence[Any], kwargs: Keywords
 ) -> tuple[Any] | None:
     """Return the result of a call of NumPy's function in a tuple; None where it cannot be called.
 
@@ -120,7 +121,7 @@ def of_call(
     return (call.emitted(name, result, (raises, is_handled, usual)),)
 
 
-def _name_of(function: Function, method: str, args: Any, kwargs: Mapping[str, Any]) -> str | None:
+def _name_of(function: Function, method: str, args: Sequence[Any], kwargs: Keywords) -> str | None:
     """Return the name of a function that a graph may call; None for other functions."""
     name = getattr(function, "__name__", "")
     if isinstance(function, np.ufunc):
@@ -158,7 +159,7 @@ class _Call:
     """A call of a function on stand-ins of the operands that a trace has."""
 
     def __init__(
-        self, memory: TraceMemory, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
+        self, memory: TraceMemory, function: Any, args: Sequence[Any], kwargs: Keywords
     ) -> None:
         self.memory, self.function = memory, function
         self.values: list[Any] = []
@@ -330,7 +331,7 @@ def _types_of(result: Any) -> Any:
     return [(type(x), getattr(x, "dtype", None), np.shape(x)) for x in leaves(result)]
 
 
-def _text_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+def _text_of(args: Sequence[Any], kwargs: Keywords) -> str:
     """Return the arguments of a call that are no operands, as text."""
     texts = [repr(x) for x in args if type(x) in PLAIN]
     texts += [f"{key}={x!r}" for key, x in kwargs.items() if type(x) in PLAIN]

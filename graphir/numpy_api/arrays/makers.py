@@ -12,7 +12,7 @@ import builtins
 import dis
 import operator
 import sys
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, wraps
 from itertools import islice
@@ -31,16 +31,7 @@ from graphir.ir.symbol import Symbol
 from graphir.location import user_location
 from graphir.numpy_api.arrays.boundary import at_boundary, bounded, has_settings
 from graphir.numpy_api.arrays.builtin_stand_ins import BUILTIN_STAND_INS, hide_from_program
-from graphir.numpy_api.arrays.memory import (
-    ArrayValue,
-    LayoutUse,
-    ScalarValue,
-    TracedValue,
-    TraceMemory,
-    active_memory,
-    plainly,
-)
-from graphir.numpy_api.arrays.operands import (
+from graphir.numpy_api.arrays.call_operands import (
     array_from,
     assigned,
     broadcast,
@@ -50,13 +41,22 @@ from graphir.numpy_api.arrays.operands import (
     memory_among,
     plains,
 )
+from graphir.numpy_api.arrays.memory import (
+    ArrayValue,
+    LayoutUse,
+    ScalarValue,
+    TracedValue,
+    TraceMemory,
+    active_memory,
+    plainly,
+)
 from graphir.numpy_api.interception import Interceptor
-from graphir.numpy_api.reductions.masked import UNSET
+from graphir.numpy_api.reductions import UNSET
 from graphir.numpy_api.signatures import bound
 from graphir.numpy_api.traced_numbers import TracedNumber, concrete
-from graphir.numpy_api.views.layouts import steps_between
+from graphir.numpy_api.view_layouts import steps_between
 from graphir.ops.dims import Dim, ShapeLike
-from graphir.semantics.library_calls import Function
+from graphir.semantics.library_calls import Function, Keywords
 
 _TRACED = Interceptor()
 """Has the stand-ins of all running traces."""
@@ -190,7 +190,7 @@ def _of_array(
 
 
 def _of_known(
-    memory: TraceMemory, original: Function, args: Sequence[Any], kwargs: Mapping[str, Any]
+    memory: TraceMemory, original: Function, args: Sequence[Any], kwargs: Keywords
 ) -> Any:
     """Return NumPy's array of known values: a new symbolic array, or a view of a plain argument."""
     if original not in _CONVERTING:

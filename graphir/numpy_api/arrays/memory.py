@@ -11,7 +11,7 @@ A cell without a symbol is known. The values of its `plain` are the program's va
 computes with them until the program writes a symbol.
 
 Recordings and the Array API namespace have no cells: see RecordingTrace and Lazy, which share the
-steps of views (numpy_api/views).
+steps of views (numpy_api/view_steps.py).
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from graphir.errors import GraphError, GraphirError, MissingOpError
 from graphir.hints import Number
 from graphir.ir.literals import array_of
 from graphir.ir.symbol import Symbol
-from graphir.numpy_api.views.layouts import ViewLayout, overlaps, steps_between
-from graphir.numpy_api.views.steps import Steps, ViewBuilder, backward, forward
+from graphir.numpy_api.view_layouts import ViewLayout, overlaps, steps_between
+from graphir.numpy_api.view_steps import Steps, ViewBuilder, backward, forward
 from graphir.ops.op import GraphValue, Op
 from graphir.semantics.library_calls import restored
 
@@ -210,7 +210,10 @@ class TraceMemory(ViewBuilder):
     # -- values
 
     def value_of(
-        self, symbol: Symbol, scalar: bool | None = False, allocate: Any = None
+        self,
+        symbol: Symbol,
+        scalar: bool | None = False,
+        allocate: Callable[[], Array | None] | None = None,
     ) -> ArrayValue | ScalarValue:
         """Return the value of a symbol: an array with its own memory, or a scalar.
 
@@ -408,11 +411,7 @@ class ArrayValue(TracedValue):
     """Whether the caller holds this very array."""
 
     def __init__(
-        self,
-        cell: Cell,
-        view: Array | None = None,
-        origin: Array | None = None,
-        prefix: Steps = (),
+        self, cell: Cell, view: Array | None = None, origin: Array | None = None, prefix: Steps = ()
     ) -> None:
         self.graph = cell.memory.graph
         self.cell, self._view = cell, view

@@ -1,20 +1,34 @@
 """Results that depend on the order of memory: NumPy adds along the axes as they lie there.
 
-A sum runs over the axes in the order of their strides. What no op computes in NumPy's order is
+A sum runs over the axes in the order of their strides. BLAS rounds products by the way the operands
+lie in memory. What no op computes in NumPy's order is
 refused: einsum of floats, and functions of vectors that run backwards.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
+from graphir import ops
 from graphir.dtypes import DType
 from graphir.errors import GraphError, PromotionError
 from graphir.hints import ArrayOrNumber
+from graphir.ir.operands import symbols_of
 from graphir.ir.symbol import Symbol
+from graphir.numpy_api import reductions
+from graphir.numpy_api.arrays.call_operands import (
+    array_from,
+    arrays_of,
+    is_known,
+    layouts,
+    memory_among,
+    operand,
+    plains,
+)
 from graphir.numpy_api.arrays.memory import (
     ArrayValue,
     LayoutUse,
@@ -22,21 +36,13 @@ from graphir.numpy_api.arrays.memory import (
     TracedValue,
     TraceMemory,
 )
-from graphir.numpy_api.arrays.operands import (
-    array_from,
-    arrays_of,
-    is_known,
-    layouts,
-    memory_among,
-    plains,
-)
-from graphir.numpy_api.einsum import summed_labels
 from graphir.numpy_api.movement import axes_of
-from graphir.numpy_api.reductions import masked
+from graphir.numpy_api.products import summed_labels
 from graphir.numpy_api.traced_numbers import TracedNumber, concrete
 from graphir.numpy_api.ufuncs import DirectAdder
 from graphir.ops import control
-from graphir.semantics.library_calls import Function, has_odd_step
+from graphir.semantics.library_calls import Function, Keywords, has_odd_step
+from graphir.semantics.matrix_products import layout_of, may_be_gram, uses_blas
 from graphir.semantics.numpy_loops import (
     LIKE_POWERS,
     call_attributes,
@@ -98,7 +104,7 @@ _SETTINGS = frozenset(
 """The parameters of the functions that add in the order of memory."""
 
 
-def of_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def of_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Keywords) -> Any:
     """Return the result of a reduction in the order of memory, or None for other calls.
 
     The function raises OrderError where no op computes in NumPy's order.
@@ -126,7 +132,7 @@ def of_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Mappin
     return None
 
 
-def of_function(function: Callable[..., Any], args: Sequence[Any], kwargs: Any) -> Any:
+def of_function(function: Function, args: Sequence[Any], kwargs: Keywords) -> Any:
     """Return the result of a function that adds in the order of memory, or None for other calls.
 
     The refusals come first: a sum in the order of memory leaves the function before later checks.
@@ -158,7 +164,7 @@ def _check_own_code(name: str, operands: Sequence[Any]) -> None:
         raise OrderError(f"np.{name} adds or orders zeros by its own code")
 
 
-def _in_memory_order(function: Callable[..., Any], args: Sequence[Any], kwargs: Any) -> Any:
+def _in_memory_order(function: Function, args: Sequence[Any], kwargs: Keywords) -> Any:
     """Return a sum over the axes of an array in the order of its memory, as NumPy adds.
 
     The result is None where the op adds so. The order of checks:
@@ -200,7 +206,7 @@ def _in_memory_order(function: Callable[..., Any], args: Sequence[Any], kwargs: 
 
 
 def _transposed(
-    function: Callable[..., Any], array: Any, order: Sequence[int], axis: Any, kwargs: Any
+    function: Function, array: Any, order: Sequence[int], axis: Any, kwargs: Keywords
 ) -> Any:
     """Return a sum of an array by that of its transpose, whose axes `order` puts in order."""
     rank, keeps = len(order), bool(kwargs.get("keepdims"))
@@ -216,7 +222,7 @@ def _transposed(
     return result if keeps else result.squeeze(axes)[()]
 
 
-def _strided(function: Function, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def _strided(function: Function, args: Sequence[Any], kwargs: Keywords) -> Any:
     """Return a sum of floats over a view whose strides decide how NumPy adds; None for others."""
     array, axis = args[0], args[1] if len(args) > 1 else kwargs.get("axis")
     view, where = array.layout, kwargs.get("where", True)
@@ -242,7 +248,7 @@ def _strided(function: Function, args: Sequence[Any], kwargs: Mapping[str, Any])
         return None
     settings = {**kwargs, "axis": tuple(axes), "where": where}
     order = SumOrder(layout=layout, buffered=buffered)
-    result = masked.reduction_in_order(
+    result = reductions.reduction_in_order(
         DirectAdder(memory.graph), function.__name__, array.read(), settings, order
     )
     return memory.value_of(result, scalar=True)
@@ -444,3 +450,115 @@ def converter_of(original: Function) -> Any:
         return _Converter(*operands) if symbolic else original(*operands)
 
     return converter
+
+
+Array = NDArray[Any]
+
+# -- products, which BLAS rounds by the way the operands lie in memory
+
+_MATRIX = 2
+_HALVES = "the op adds the products of float16 in another order than NumPy"
+
+
+def matrix_product(
+    memory: TraceMemory, function: str, operands: Sequence[Any], values: Sequence[Any]
+) -> Symbol | None:
+    """Return the product of operands by NumPy's matmul or dot, with the layout that BLAS meets.
+
+    `values` are the symbols of the operands. The result is None if the op matmul itself has
+    NumPy's bits.
+    """
+    views = [_view(value) for value in operands]
+    if any(view is None or not view.ndim for view in views):
+        return None
+    graph = memory.graph
+    args = symbols_of(graph, ops.matmul, tuple(values))
+    dtype = graph.infer(ops.matmul, args, {}).type.dtype.to_numpy()
+    if dtype == np.float16 and memory.runs_here:
+        raise OrderError(_HALVES, fix="use .astype(np.float32)")
+    if not uses_blas(dtype):
+        return None
+    left, right = cast("list[Array]", views)
+    is_gram = may_be_gram(left, right) and all(map(_is_argument, operands))
+    memory.reads_layouts(LayoutUse.ALL if is_gram else LayoutUse.STRIDES)
+    layout = layout_of(function, left, right, dtype)
+    return None if layout is None else graph.apply(ops.matmul, args, {"layout": layout})
+
+
+def check_product_output(out: ArrayOrNumber) -> None:
+    """Raise OrderError if matmul would write to an array in another order than C."""
+    view = _view(out)
+    if view is not None and uses_blas(view.dtype) and not view.flags.c_contiguous:
+        raise OrderError(
+            "NumPy multiplies otherwise if the output is not in C order",
+            fix="write out[...] = x @ y",
+        )
+
+
+def _check_scaled(memory: TraceMemory, name: str, args: Sequence[Any]) -> None:
+    """Raise OrderError for products with one complex number, which BLAS rounds once, not twice."""
+    values = [operand(memory, value) for value in args]
+    shapes = [np.shape(value) for value in values]
+    kinds = [
+        x.dtype.to_numpy().kind if isinstance(x, Symbol) else np.asarray(x).dtype.kind
+        for x in values
+    ]
+    if () in shapes and "c" in kinds and max(map(len, shapes)) <= _MATRIX:
+        raise OrderError(
+            f"np.{name} by a complex number has other bits than the product", fix="write x * y"
+        )
+
+
+def _is_argument(value: ArrayOrNumber) -> bool:
+    """Whether a value views an argument, which the caller may pass twice."""
+    symbol = value.cell.symbol if isinstance(value, ArrayValue) else None
+    return symbol is not None and symbol.op is ops.input
+
+
+def _view(value: ArrayOrNumber) -> Array | None:
+    if isinstance(value, ArrayValue):
+        return value.layout
+    return cast("Array", value) if isinstance(value, np.ndarray) else None
+
+
+def product_of_function(
+    memory: TraceMemory, name: str, args: Sequence[Any], kwargs: Keywords
+) -> Symbol | None:
+    """Return the result of a NumPy function that is one product; None for any other call."""
+    if kwargs or len(args) != 2 or name not in ("dot", "inner", "vdot", "matmul"):
+        return None
+    operands = [*args]
+    if name in ("dot", "inner"):
+        _check_scaled(memory, name, args)
+    left, right = map(_view, args)
+    if left is None or right is None or not (left.ndim and right.ndim):
+        return None
+    if name in ("dot", "inner"):
+        blas = uses_blas(np.result_type(left, right))
+        single = left.size == right.size == 1 and max(left.ndim, right.ndim) <= _MATRIX
+        if blas and single and np.result_type(left, right).kind == "f":
+            return None  # a single product
+        if right.ndim > _MATRIX:
+            if not blas:
+                return None
+            raise OrderError(
+                f"np.{name} with more than two axes on the right adds in an order of its own",
+                got=f"{right.ndim} axes",
+                fix="use x @ y, np.tensordot or np.vecdot",
+            )
+    if name == "inner":
+        if right.ndim > 1:
+            operands[1] = args[1].T
+        name = "dot"
+    elif name == "vdot":
+        operands = [value.reshape(-1) for value in args]
+        left, right = (cast("Array", _view(value)) for value in operands)
+        if np.result_type(left, right).kind == "c":
+            if left.flags.c_contiguous and right.flags.c_contiguous:
+                return None
+            raise OrderError(
+                "np.vdot of strided complex vectors has other bits than that of copies",
+                fix="pass x.copy()",
+            )
+        name = "matmul"
+    return matrix_product(memory, name, operands, [operand(memory, value) for value in operands])

@@ -7,7 +7,7 @@ them, by the tables of numpy_api.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -21,7 +21,21 @@ from graphir.ir.operators.powers import power_of_arrays
 from graphir.ir.symbol import Symbol
 from graphir.location import user_location
 from graphir.numpy_api import dispatch
-from graphir.numpy_api.arrays import library_calls, orders, products, writers
+from graphir.numpy_api.arrays import element_access, library_calls, orders
+from graphir.numpy_api.arrays.call_operands import (
+    SelectionValue,
+    adopted,
+    array_from,
+    cast_to_out,
+    is_known,
+    is_same,
+    layouts,
+    memory_among,
+    operand,
+    plains,
+    storable,
+    symbols,
+)
 from graphir.numpy_api.arrays.call_results import (
     call_numpy,
     elementwise,
@@ -39,19 +53,6 @@ from graphir.numpy_api.arrays.memory import (
     TraceMemory,
     plainly,
 )
-from graphir.numpy_api.arrays.operands import (
-    adopted,
-    array_from,
-    cast_to_out,
-    is_known,
-    layouts,
-    memory_among,
-    operand,
-    plains,
-    storable,
-    symbols,
-)
-from graphir.numpy_api.arrays.selection import SelectionValue, is_same
 from graphir.numpy_api.arrays.temporaries import (
     elided_operand,
     operands_of_layout,
@@ -61,6 +62,7 @@ from graphir.numpy_api.signatures import bound
 from graphir.numpy_api.traced_numbers import TracedNumber
 from graphir.numpy_api.ufuncs import BINARY, MATMUL, MUL, POW, UFUNCS
 from graphir.ops.dims import Dim
+from graphir.semantics.library_calls import Function, Keywords
 
 # -- products and powers of scalars, which have other bits than those of arrays
 #
@@ -79,9 +81,7 @@ def are_scalars(operands: Sequence[Any]) -> bool:
     return all(kind is TracedNumber or issubclass(kind, _SCALARS) for kind in kinds)
 
 
-def of_scalars(
-    memory: TraceMemory, function: Callable[..., Any], values: Sequence[Any]
-) -> Symbol | None:
+def of_scalars(memory: TraceMemory, function: Function, values: Sequence[Any]) -> Symbol | None:
     """Return the product or power of scalars, or None where the operator on symbols serves."""
     graph = memory.graph
     if function is POW:
@@ -102,7 +102,7 @@ def of_arrays(result: Any) -> Any:
 # -- operators
 
 
-def operate(function: Callable[..., Any], *operands: Any) -> Any:
+def operate(function: Function, *operands: Any) -> Any:
     """Return the result of an operator; NotImplemented lets the other operand's class decide.
 
     The order of checks:
@@ -146,7 +146,7 @@ def operate(function: Callable[..., Any], *operands: Any) -> Any:
 
 
 def _of_operands(
-    memory: TraceMemory, function: Callable[..., Any], operands: Sequence[Any], values: Any
+    memory: TraceMemory, function: Function, operands: Sequence[Any], values: Sequence[Any]
 ) -> Any:
     """Return the symbols of an operator's result, for operands whose symbols are `values`."""
     result = orders.of_loop(memory, UFUNCS[function], operands)
@@ -160,7 +160,7 @@ def _of_operands(
 
 
 def _beside_object(
-    memory: TraceMemory, function: Callable[..., Any], operands: Sequence[Any], other: Any
+    memory: TraceMemory, function: Function, operands: Sequence[Any], other: Any
 ) -> Any:
     """Return the result of an operator beside an object that is neither an array nor a number.
 
@@ -192,7 +192,7 @@ LEAST_PRIORITY: float = np.float64(0).__array_priority__
 def _matmul(memory: TraceMemory, operands: Sequence[Any], values: Sequence[Any]) -> Any:
     """Return the operator @ of operands, whose symbols are `values`."""
     try:
-        result = products.product(memory, "matmul", operands, values)
+        result = orders.matrix_product(memory, "matmul", operands, values)
     except OrderError:
         outcome = library_calls.of_call(np.matmul, "__call__", operands, {})
         if outcome is None:
@@ -207,7 +207,7 @@ def _repeats(operands: Sequence[Any]) -> bool:
     return lists and any(isinstance(value, ScalarValue) for value in operands)
 
 
-def _operate_in_order(function: Callable[..., Any], operands: Sequence[Any]) -> Any:
+def _operate_in_order(function: Function, operands: Sequence[Any]) -> Any:
     """Fast path: an operator on row-major symbolic arrays, scalars and numbers.
 
     The result is None for any other operand.
@@ -237,7 +237,7 @@ def _operate_in_order(function: Callable[..., Any], operands: Sequence[Any]) -> 
 
 
 def _differing(
-    memory: TraceMemory, function: Callable[..., Any], operands: Sequence[Any], values: Any
+    memory: TraceMemory, function: Function, operands: Sequence[Any], values: Sequence[Any]
 ) -> Any:
     """Return a product or power, by NumPy's code for scalars if all operands are scalars."""
     if are_scalars(operands):
@@ -247,7 +247,7 @@ def _differing(
 
 
 def _plain_operator(
-    memory: TraceMemory, function: Callable[..., Any], operands: Any, counts: Sequence[int]
+    memory: TraceMemory, function: Function, operands: Sequence[Any], counts: Sequence[int]
 ) -> Any:
     """Return NumPy's own result of an operator on known values."""
     real = plainly(function, *plains(tuple(operands)))
@@ -261,7 +261,7 @@ def _plain_operator(
     return adopted(memory, real, ())
 
 
-def in_place(function: Callable[..., Any], ufunc: np.ufunc, x: Any, other: Any) -> Any:
+def in_place(function: Function, ufunc: np.ufunc, x: Any, other: Any) -> Any:
     """Execute `x += y`: write the result to the memory of x, cast as NumPy allows."""
     memory: TraceMemory = x.memory
     if isinstance(x, SelectionValue):
@@ -279,7 +279,7 @@ def in_place(function: Callable[..., Any], ufunc: np.ufunc, x: Any, other: Any) 
     if value is NotImplemented:
         raise ArrayTypeError("y is no array or number", got=type(other).__name__)
     if function is MATMUL:
-        products.check_output(x)
+        orders.check_product_output(x)
     result = orders.of_loop(memory, ufunc, (x, other), (x,))
     if result is None and function is MATMUL:
         result = _matmul(memory, (x, other), (x.read(), value))
@@ -291,36 +291,37 @@ def in_place(function: Callable[..., Any], ufunc: np.ufunc, x: Any, other: Any) 
     return x
 
 
-def _selected(memory: TraceMemory, function: Callable[..., Any], operands: Sequence[Any]) -> Any:
+def _selected(memory: TraceMemory, function: Function, operands: Sequence[Any]) -> Any:
     """Return an elementwise function of selections that share a mask."""
-    selection = next(value for value in operands if isinstance(value, SelectionValue))
-    values: list[Any] = []
-    for value in operands:
-        if isinstance(value, SelectionValue):
-            if (
-                not is_same(value.mask, selection.mask)
-                or value.symbol.shape != selection.symbol.shape
-            ):
-                value.refuse("x[mask] with y[other]")
-            value = value.symbol
-        elif isinstance(value, TracedValue):
-            if value.read().rank:
-                selection.refuse("x[mask] with an array")
-            value = value.read()
-        elif np.ndim(value) if not isinstance(value, TracedNumber) else 0:
-            selection.refuse("x[mask] with an array")
-        values.append(value)
-    result = function(*values)
-    if not isinstance(result, Symbol) or result.shape != selection.symbol.shape:
-        selection.refuse("a function of x[mask]")
-    in_order = all(x.in_order for x in operands if isinstance(x, SelectionValue))
-    return memory.selection(memory, result, selection.mask, in_order)
+    selections = [value for value in operands if isinstance(value, SelectionValue)]
+    first = selections[0]
+    result = function(*[_selected_operand(first, value) for value in operands])
+    if not isinstance(result, Symbol) or result.shape != first.symbol.shape:
+        first.refuse("a function of x[mask]")
+    in_order = all(selection.in_order for selection in selections)
+    return memory.selection(memory, result, first.mask, in_order)
+
+
+def _selected_operand(selection: SelectionValue, value: Any) -> Any:
+    """Return the symbol or number that stands for an operand beside a selection.
+
+    The function raises GraphError for an array, and for a selection by another mask.
+    """
+    if isinstance(value, SelectionValue):
+        if not is_same(value.mask, selection.mask) or value.symbol.shape != selection.symbol.shape:
+            value.refuse("x[mask] with y[other]")
+        return value.symbol
+    if isinstance(value, TracedValue):
+        value = value.read()
+    if type(value) is not TracedNumber and np.ndim(value):
+        selection.refuse("x[mask] with an array")
+    return value
 
 
 # -- universal functions
 
 
-def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Any) -> Any:
+def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Keywords) -> Any:
     """Return the result of a ufunc or of a method of a ufunc."""
     counts = reference_counts(inputs)
     try:
@@ -333,7 +334,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: An
 
 
 def _ufunc_of_ops(
-    ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Any, counts: Sequence[int]
+    ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Keywords, counts: Sequence[int]
 ) -> Any:
     """Return the result of a ufunc, or of a method of a ufunc, by ops.
 
@@ -350,8 +351,8 @@ def _ufunc_of_ops(
     outs = kwargs.get("out", ())
     memory = memory_among([*inputs, *outs])
     if method == "at":
-        places, settings = bound(ufunc.at, writers.add_at, inputs, kwargs, leading=2)
-        return writers.add_at(memory, ufunc, *places, **settings)
+        places, settings = bound(ufunc.at, element_access.add_at, inputs, kwargs, leading=2)
+        return element_access.add_at(memory, ufunc, *places, **settings)
     if any(isinstance(value, SelectionValue) for value in inputs):
         return _ufunc_of_selection(memory, ufunc, method, inputs, kwargs)
     inputs = tuple(
@@ -426,7 +427,7 @@ def _ufunc_symbols(
 
 
 def _ufunc_of_selection(
-    memory: TraceMemory, ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Any
+    memory: TraceMemory, ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Keywords
 ) -> Any:
     """Return an elementwise function of x[mask]."""
     if method != "__call__" or kwargs or ufunc.signature:
@@ -450,7 +451,11 @@ _OURS = TracedValue, TracedNumber, np.ndarray, np.generic
 
 
 def _of_operator(
-    memory: TraceMemory, ufunc: np.ufunc, inputs: Sequence[Any], values: Sequence[Any], out: Any
+    memory: TraceMemory,
+    ufunc: np.ufunc,
+    inputs: Sequence[Any],
+    values: Sequence[Any],
+    out: Sequence[Any] | None,
 ) -> Any:
     """Return a product that BLAS computes, or the result of an operator of scalars, else None.
 
@@ -458,8 +463,8 @@ def _of_operator(
     """
     if ufunc is np.matmul:
         for into in out or ():
-            products.check_output(into)
-        return products.product(memory, "matmul", inputs, values)
+            orders.check_product_output(into)
+        return orders.matrix_product(memory, "matmul", inputs, values)
     if ufunc not in OPERATORS or not are_scalars(inputs) or not user_location().is_operator:
         return None
     return _differing(memory, OPERATORS[ufunc], inputs, values)

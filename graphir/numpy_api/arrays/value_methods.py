@@ -1,4 +1,4 @@
-"""Methods that symbolic arrays and scalars share: dispatch, NumPy's functions, unknown values."""
+"""Methods that symbolic arrays and scalars share: operators, functions, unknown values."""
 
 from __future__ import annotations
 
@@ -16,9 +16,63 @@ from graphir.ir.symbol import Symbol, ValuelessError
 from graphir.numpy_api.arrays import function_calls, ufunc_calls
 from graphir.numpy_api.arrays.boundary import asks_in_trace, attributes_of, bounded, numpy_class
 from graphir.numpy_api.arrays.makers import TRACED_NUMPY
-from graphir.numpy_api.arrays.memory import ArrayAttributeError, ArrayValue, TracedValue, plainly
+from graphir.numpy_api.arrays.memory import (
+    ArrayAttributeError,
+    ArrayValue,
+    ScalarValue,
+    TracedValue,
+    plainly,
+)
+from graphir.numpy_api.ufuncs import BINARY, COMPARISONS, MATMUL, UNARY
 from graphir.ops.op import GraphValue
 from graphir.semantics.library_calls import Function
+
+# -- operators
+
+
+def operator_method(
+    function: Callable[..., Any], call: Callable[..., Any] = ufunc_calls.operate
+) -> Any:
+    """Return the method of an operator, by `call(function, *operands)`."""
+
+    def operate(self: Any, *other: Any) -> Any:
+        return call(function, self, *other)
+
+    return operate
+
+
+def _reflected(function: Function) -> Any:
+    def operate(self: GraphValue, other: Any) -> Any:
+        return ufunc_calls.operate(function, other, self)
+
+    return operate
+
+
+def _in_place(function: Function, ufunc: np.ufunc) -> Any:
+    def operate(self: GraphValue, other: Any) -> Any:
+        return ufunc_calls.in_place(function, ufunc, self, other)
+
+    return operate
+
+
+def add_operators(cls: type, in_place: bool) -> None:
+    """Add NumPy's operators to a class of symbolic values."""
+
+    def define(name: str, method: Function) -> None:
+        setattr(cls, f"__{name}__", method)
+
+    for name, (function, _) in (*UNARY.items(), *COMPARISONS.items()):
+        define(name, operator_method(function))
+    for name, (function, ufunc) in BINARY.items():
+        if issubclass(cls, ScalarValue) and function is MATMUL:
+            continue  # NumPy's scalars have no @
+        define(name, operator_method(function))
+        define(f"r{name}", _reflected(function))
+        if in_place and name != "divmod":
+            define(f"i{name}", _in_place(function, ufunc))
+
+
+# -- dispatch, and methods that call functions
 
 
 def ufunc_protocol(call: Callable[..., Any]) -> Any:

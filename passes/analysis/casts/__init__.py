@@ -1,10 +1,10 @@
 """The cast report: location, rule set, lattice path and possible loss of each cast."""
 
 from graphir.passes.analysis.casts.conversion import Kind, StepLoss
-from graphir.passes.analysis.casts.losses import LossRow
 from graphir.passes.analysis.casts.measured import Measured, OutputError, Unseen
 from graphir.passes.analysis.casts.report import (
     CastReport,
+    LossRow,
     ProgramInterface,
     cast_report,
     report_with_kernels,

@@ -6,14 +6,19 @@ import math
 from typing import TYPE_CHECKING
 
 from graphir.passes.analysis import suggestions
-from graphir.passes.analysis.cast_syntax import syntax_of
-from graphir.passes.analysis.expressions import Expression, expression, statement, with_dtype
+from graphir.passes.analysis.expressions import (
+    Expression,
+    expression,
+    statement,
+    syntax_of,
+    with_dtype,
+)
 from graphir.passes.analysis.suggestions import Promotion, UncastOp, operand_name, rewritten
 from graphir.public import DType, PromotionRules, Symbol, ops
 from graphir.source_text import source_line
 
 if TYPE_CHECKING:
-    from graphir.passes.analysis.casts.losses import LossRow
+    from graphir.passes.analysis.casts.report import LossRow
     from graphir.passes.analysis.casts.rows import CastRow
 
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from graphir.ir.liveness import live_mask
 from graphir.ops.control import Callee, bodies
-from graphir.public import DType, Graph, Location, Symbol, ops
+from graphir.public import DType, Graph, Location, Symbol, TensorType, ops
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,7 @@ def _live_calls(graph: Graph) -> Iterator[Symbol]:
                 yield from _live_calls(cast("Graph", body))
 
 
-def casts_inside(callee: Callee, operands: Iterable[Any], results: Any) -> str:
+def casts_inside(callee: Callee, operands: Iterable[Any], results: TensorType) -> str:
     """Return what a call may cast inside, as text; "" if its graph shows all of its casts.
 
     A function of a library says it by the property `inside`. A function of NumPy promotes its

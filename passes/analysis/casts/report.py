@@ -1,10 +1,13 @@
-"""`cast_report` and CastReport: a row for every use of every cast, the worst first."""
+"""`cast_report` and CastReport: a row for every use of every cast, the worst first; and LossRow.
+
+After an audit a LossRow, a step of arithmetic that lost values, stands beside the rows of casts.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from functools import cached_property
+from functools import cache, cached_property
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple, get_args
@@ -12,16 +15,16 @@ from typing import Any, NamedTuple, get_args
 from numpy.typing import NDArray
 
 from graphir.decorators import uncollected
+from graphir.display import brief
 from graphir.dtypes import DTypeLike
-from graphir.escape import brief
 from graphir.ir.inlining import inlined
 from graphir.ir.liveness import live_mask
 from graphir.location import INTERMEDIATE
-from graphir.loss import LOSS_KINDS, LossKind
+from graphir.loss import LOSS_KINDS, Loss, LossKind
+from graphir.passes.analysis import ItemSequence
 from graphir.passes.analysis.casts.causes import Uses
 from graphir.passes.analysis.casts.conversion import CastConversion, Kind, StepLoss
-from graphir.passes.analysis.casts.layers import LayerTotals, layers
-from graphir.passes.analysis.casts.losses import LossRow
+from graphir.passes.analysis.casts.fixes import loss_fix
 from graphir.passes.analysis.casts.measured import (
     Measured,
     OutputError,
@@ -31,11 +34,10 @@ from graphir.passes.analysis.casts.measured import (
 )
 from graphir.passes.analysis.casts.ranking import ranked
 from graphir.passes.analysis.casts.rows import CastRow
-from graphir.passes.analysis.casts.sites import CastSites
+from graphir.passes.analysis.casts.sites import CastSites, LayerTotals, layers
 from graphir.passes.analysis.casts.walk import CastWalk
 from graphir.passes.analysis.diff import GraphDiff
 from graphir.passes.analysis.explanations.causes import Cause, dtype_causes, made_narrow
-from graphir.passes.analysis.item_sequence import ItemSequence
 from graphir.passes.analysis.policies.patterns import cast_pattern
 from graphir.passes.implicit_cast import implicit_cast
 from graphir.promotion import RulesLike
@@ -281,7 +283,7 @@ class CastReport(ItemSequence[CastRow]):
 
     def _repr_html_(self) -> str:
         """Return an HTML table for notebooks."""
-        from graphir.passes.reports.html_rows import report_fragment
+        from graphir.passes.reports.html import report_fragment
 
         return report_fragment(self)
 
@@ -360,7 +362,7 @@ def _is_same(graph: Graph, conversion: CastConversion) -> bool:
     return concrete(dtypes[0]) is concrete(dtypes[1])
 
 
-def _require_choice(value: Any, choices: Sequence[str], what: str) -> None:
+def _require_choice(value: str | None, choices: Sequence[str], what: str) -> None:
     if value is not None and value not in choices:
         raise GraphError(f"{what} {', '.join(choices)}", got=f"{value!r}")
 
@@ -370,3 +372,56 @@ def _rewritten_constants(graph: Graph, explicit: Graph) -> Mapping[int, Symbol]:
     before = [x.index for x in graph.symbols if x.op is ops.constant]
     after = [x for x in explicit.symbols if x.op is ops.constant]
     return dict(zip(before, after, strict=True))
+
+
+# -- losses of arithmetic
+
+_KINDS: Mapping[StepLoss, LossKind] = {
+    "wrap": "range",
+    "overflow": "range",
+    "underflow": "underflow",
+    "invalid": "special",
+    "cancellation": "precision",
+    "absorption": "precision",
+    "accumulation": "precision",
+    "rounding": "precision",
+}
+
+
+class LossRow(CastRow):
+    """A step of arithmetic that lost values: `symbol` is the step, `measured` has its loss.
+
+    The row has the properties of a cast row. Its operand is the result of the op, and its source
+    and target are the dtype of the result.
+    """
+
+    def __init__(self, kind: StepLoss, symbol: Symbol, place: int, measured: Measured) -> None:
+        conversion = _conversion(kind, symbol.op.name, symbol.graph.storage_dtype(symbol))
+        super().__init__(conversion, symbol.location, symbol, place, Uses(symbol.graph, ()))
+        self.measured = measured
+
+    @property
+    def user(self) -> Symbol | None:
+        """The step itself."""
+        return self.symbol
+
+    @property
+    def position(self) -> int:
+        """The position of the result: -1."""
+        return -1
+
+    @cached_property
+    def fix(self) -> str:
+        """The code to type instead, in one line; "" if the source does not say."""
+        return loss_fix(self)
+
+    @property
+    def bytes_added(self) -> int:
+        """A loss allocates nothing."""
+        return 0
+
+
+@cache
+def _conversion(kind: StepLoss, op: str, dtype: DType) -> CastConversion:
+    loss = Loss((_KINDS[kind],))
+    return CastConversion(kind, op, "result", kind, dtype, dtype, (dtype,), loss)

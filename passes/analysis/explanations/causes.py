@@ -18,7 +18,7 @@ from graphir.passes.analysis.casts.behind_casts import uncast
 from graphir.passes.analysis.explanations.edits import Edit, birth_edit, dtype_edit, operand_edit
 from graphir.passes.analysis.explanations.entries import Entry, EntryWalk, is_narrower
 from graphir.passes.analysis.expressions import expression, is_a_call
-from graphir.passes.analysis.written_literals import own_dtype
+from graphir.passes.analysis.rebuild import own_dtype
 from graphir.public import DType, Graph, Symbol, ops
 
 Grade = Literal["inferred", "measured", "tried"]

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from graphir.location import Location
-from graphir.passes.analysis.cast_syntax import CastSyntax, syntax_of
 from graphir.passes.analysis.expressions import (
+    CastSyntax,
     default_dtype,
     dtype_position,
     expression,
     statement,
+    syntax_of,
     with_dtype,
 )
 from graphir.passes.analysis.suggestions import UncastOp, source_rewritten

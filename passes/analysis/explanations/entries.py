@@ -20,7 +20,7 @@ from graphir.ops import dtype_rules as signatures
 from graphir.ops.types import NoTensorType, TensorType
 from graphir.passes.analysis.casts.behind_casts import has_default_dtype, in_call, stores, uncast
 from graphir.passes.analysis.expressions import expression, is_a_call
-from graphir.passes.analysis.written_literals import Literals, is_literal
+from graphir.passes.analysis.rebuild import Literals, is_literal
 from graphir.public import DType, Graph, GraphirError, Symbol, ops, rules
 
 
@@ -148,7 +148,7 @@ class EntryWalk:
         return entry.wanted
 
     def _is_inside(self, entry: Entry) -> bool:
-        """Whether a function of a library widens values of its own, which no line of a user does."""
+        """Whether a function of a library widens values of its own, and no line of the user's."""
         step, birth = entry.step, entry.birth
         if not self.graph.provenance.library or step.op is ops.cast:
             return False

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from graphir import ops
 from graphir.decorators import uncollected
+from graphir.display import count_text, printable
 from graphir.dtypes import DType
 from graphir.errors import CastWarning
-from graphir.escape import printable
 from graphir.ir.implied_casts import ImpliedCast, implied
 from graphir.ir.inlining import inlined
 from graphir.ir.liveness import all_live, live_mask
 from graphir.ir.operands import call_text
 from graphir.location import Location, user_frame
-from graphir.passes.analysis.cast_syntax import syntax_of
 from graphir.passes.analysis.casts.causes import ImpliedUses
 from graphir.passes.analysis.casts.conversion import CastConversion
 from graphir.passes.analysis.casts.rows import CastRow
 from graphir.passes.analysis.casts.walk import CastWalk, ConversionUse
-from graphir.passes.analysis.policies.verdict import (
+from graphir.passes.analysis.expressions import syntax_of
+from graphir.passes.analysis.policies.patterns import (
     Action,
     Verdict,
     family,
@@ -32,7 +32,6 @@ from graphir.passes.analysis.policies.verdict import (
     within,
 )
 from graphir.passes.analysis.suggestions import Promotion, UncastOp, cast_assignment, fix, rewritten
-from graphir.rule_reports.findings import count_text
 from graphir.source_text import is_cell
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from graphir.dtypes import DType, DTypeLike
 from graphir.errors import GraphError, PromotionError
-from graphir.passes.analysis.policies.patterns import cast_pattern
-from graphir.passes.analysis.policies.verdict import Action, Verdict, limit, too_wide
+from graphir.passes.analysis.policies.patterns import Action, Verdict, cast_pattern, limit, too_wide
 
 # The modules that search for casts are imported at first use: most graphs have no policy.
 if TYPE_CHECKING:

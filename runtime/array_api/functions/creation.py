@@ -33,7 +33,12 @@ _OF_SCALARS = {
 
 
 def asarray(
-    obj: ArrayLike, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None
+    obj: ArrayLike,
+    /,
+    *,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
+    copy: bool | None = None,
 ) -> Array:
     """Return an Array from an Array, nested sequences of numbers or Arrays, or a buffer.
 
@@ -193,7 +198,9 @@ def eye(
 
 
 def _of_one_value(name: str, value: float) -> Callable[..., Array]:
-    def function(shape: Any, *, dtype: DTypeLike | None = None, device: str | None = None) -> Array:
+    def function(
+        shape: ShapeLike, *, dtype: DTypeLike | None = None, device: str | None = None
+    ) -> Array:
         return full(shape, value, dtype=dtype_of(dtype, FLOAT), device=device)
 
     return with_name(function, name, f"{value:g} everywhere, float64 where no dtype is asked for.")

@@ -94,6 +94,11 @@ def imag(x: Array, /) -> Array:
     return viewed(x, record(ops.imag, array_of(x)).symbol, [(ops.imag, np.imag)])
 
 
+def where(condition: Array, x1: Array | complex, x2: Array | complex, /) -> Array:
+    """Return x1 where the condition is true, else x2."""
+    return record(ops.where, array_of(condition), x1, x2)
+
+
 _OPS = {name: op for op in ops.CATALOGUE.values() for name in (op.name, *op.numpy.split())}
 FUNCTIONS: dict[str, Callable[..., Array]] = {
     **{name: _recorded(name, _OPS[name]) for name in RECORDED.split()},
@@ -102,5 +107,6 @@ FUNCTIONS: dict[str, Callable[..., Array]] = {
     "clip": clip,
     "real": real,
     "imag": imag,
+    "where": where,
 }
 """The elementwise functions by their names."""

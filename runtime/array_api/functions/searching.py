@@ -20,8 +20,8 @@ from graphir.runtime.array_api.dtypes import result_type
 from graphir.runtime.array_api.functions.creation import asarray
 
 __all__ = [
-    "argsort", "isin", "nonzero", "searchsorted", "sort", "unique_all", "unique_counts",
-    "unique_inverse", "unique_values", "where",
+    "argmax", "argmin", "argsort", "isin", "nonzero", "searchsorted", "sort", "unique_all",
+    "unique_counts", "unique_inverse", "unique_values",
 ]  # fmt: skip
 
 
@@ -47,9 +47,14 @@ def searchsorted(
     return record(ops.searchsorted, array_of(x1), x2, side=side)
 
 
-def where(condition: Array, x1: Array | complex, x2: Array | complex, /) -> Array:
-    """Return x1 where the condition is true, else x2."""
-    return record(ops.where, array_of(condition), x1, x2)
+def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
+    """Return the index of the first maximum along an axis; axis=None flattens x."""
+    return record(ops.argmax, array_of(x), axis=axis, keepdims=keepdims)
+
+
+def argmin(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
+    """Return the index of the first minimum along an axis; axis=None flattens x."""
+    return record(ops.argmin, array_of(x), axis=axis, keepdims=keepdims)
 
 
 def nonzero(x: Array, /) -> tuple[Array, ...]:

@@ -1,4 +1,4 @@
-; A kernel whose elements are calls of kernels (jobs.py).
+; A kernel whose elements are calls of kernels (thread_pool.py).
 define void @calls(ptr %own, ptr %unused, i64 %first, i64 %end) {
 entry:
   %table = get ptr, %own[CallsRecord.calls]

@@ -19,10 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir.public import DType
-from graphir.runtime.native.abi.numpy_structs import sort_of
+from graphir.runtime.native.abi import sort_of
 from graphir.runtime.native.assembly import lane, stored_type
 from graphir.runtime.native.column_reductions import column_reductions
-from graphir.runtime.native.drivers.jobs import SCRATCH, Job
 from graphir.runtime.native.drivers.records import (
     BACKWARD,
     JobHead,
@@ -33,6 +32,7 @@ from graphir.runtime.native.drivers.records import (
     word,
     words_of_records,
 )
+from graphir.runtime.native.drivers.thread_pool import SCRATCH, Job
 from graphir.runtime.native.probe import compiled_code, engine
 from graphir.runtime.native.row_reductions import Reduction, mean_of, total_of
 from graphir.runtime.program.codegen.tracing import Storage

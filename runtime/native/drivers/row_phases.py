@@ -15,9 +15,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphir.runtime.native.drivers.jobs import OWN, SCRATCH, Driver, Job, Relocation, driver
 from graphir.runtime.native.drivers.records import SharedRanges, WordRecord, WordTable, record, word
-from graphir.runtime.native.drivers.thread_pool import shared_ranges
+from graphir.runtime.native.drivers.thread_pool import (
+    OWN,
+    SCRATCH,
+    Driver,
+    Job,
+    Relocation,
+    driver,
+    shared_ranges,
+)
 from graphir.runtime.program.cost_model import PAGE
 from graphir.runtime.program.tier import RowKernel, RowMove
 

@@ -18,12 +18,9 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from graphir.runtime.native.abi.entry import ArraySpec, EntryCall, built_in
-from graphir.runtime.native.abi.numpy_structs import loop_of
-from graphir.runtime.native.array_ops.accumulations import accumulations, kind_of
-from graphir.runtime.native.array_ops.float_products import FloatProduct, float_products
-from graphir.runtime.native.background import LOCK, submit
-from graphir.runtime.native.drivers.jobs import Job
+from graphir.runtime.native.abi import ArraySpec, EntryCall, built_in, loop_of
+from graphir.runtime.native.accumulations import accumulations, kind_of
+from graphir.runtime.native.compilation import LOCK, failure_reason, submit
 from graphir.runtime.native.drivers.operations import (
     Operation,
     can_fold,
@@ -46,8 +43,9 @@ from graphir.runtime.native.drivers.operations import (
 )
 from graphir.runtime.native.drivers.records import WordRecord, context_of, driver_text, record
 from graphir.runtime.native.drivers.row_phases import PlacedKernel
-from graphir.runtime.native.drivers.thread_pool import shared_ranges
-from graphir.runtime.native.probe import compiled_code, engine, failure_reason
+from graphir.runtime.native.drivers.thread_pool import Job, shared_ranges
+from graphir.runtime.native.float_products import FloatProduct, float_products
+from graphir.runtime.native.probe import compiled_code, engine
 from graphir.runtime.program.codegen.tracing import Storage
 from graphir.runtime.program.cost_model import COST, PAGE
 from graphir.runtime.program.tier import (

@@ -16,8 +16,8 @@ from functools import cache
 
 import numpy as np
 
-from graphir.runtime.native.assembly import ConstantTable, Vector, package_text, where
-from graphir.runtime.native.functions.arithmetic import call_loop, fma
+from graphir.runtime.native.assembly import ConstantTable, Vector, fma, package_text, where
+from graphir.runtime.native.functions.numpy_loops import call_loop
 
 _F64, _I64, _U64 = np.float64, np.int64, np.uint64
 

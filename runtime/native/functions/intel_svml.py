@@ -15,15 +15,8 @@ from functools import cache
 
 import numpy as np
 
-from graphir.runtime.native.assembly import Vector, where
-from graphir.runtime.native.functions.arithmetic import (
-    all_lanes,
-    avx512,
-    avx512_masked,
-    call_loop,
-    fma,
-    log_of_special,
-)
+from graphir.runtime.native.assembly import Vector, all_lanes, avx512, avx512_masked, fma, where
+from graphir.runtime.native.functions.numpy_loops import call_loop, log_of_special
 
 _F64, _I64 = np.float64, np.int64
 

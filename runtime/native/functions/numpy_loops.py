@@ -1,4 +1,4 @@
-"""Functions of float32 as vector code with the bits of NumPy's vector loops.
+"""NumPy's inner loops: calls of them in vector code, and functions of float32 with their bits.
 
 NumPy computes exp and log of float32 on processors with FMA as a quotient of polynomials, after a
 range reduction (numpy/_core/src/umath/loops_exponent_log.dispatch.c.src; the coefficients are those
@@ -9,13 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphir.runtime.native.assembly import Vector, where
-from graphir.runtime.native.functions.arithmetic import (
-    avx512_masked,
-    fma,
-    log_of_special,
-    polynomial,
-)
+from graphir.runtime.native.abi import loop_of
+from graphir.runtime.native.assembly import Vector, avx512_masked, fma, polynomial, where
 
 _F32, _I32 = np.float32, np.int32
 
@@ -111,3 +106,39 @@ def emit_log(x: Vector) -> Vector:
     quotient = polynomial(y, _LOG_P) / polynomial(y, _LOG_Q)
     result = fma(where(low, k - _F32(1), k), _LN_2, quotient)
     return where((x > _F32(0)) & (x < _F32(np.inf)), result, log_of_special(x))
+
+
+# -- for functions of both widths
+
+
+def log_of_special(x: Vector) -> Vector:
+    """Emit log of zeros, negative numbers, infinities and NaN."""
+    zero, infinite, invalid = [x.dtype.type(value) for value in (0, -np.inf, -np.nan)]
+    return where(x == zero, infinite, where(x < zero, invalid, x + x))
+
+
+def call_loop(function: np.ufunc, x: Vector) -> Vector:
+    """Emit a call of NumPy's inner loop of one operand on its lanes, through the stack.
+
+    The call is `cold`: LLVM then keeps constants in registers outside of the branch with the call,
+    and saves them inside (0.36 in place of 0.45 ns for log of a float64, 0.26 for exp).
+    """
+    code, lines = x.code, x.code.lines
+    loop = loop_of(function, x.dtype, x.dtype)
+    assert loop
+    stack = code.op("call ptr @llvm.stacksave()")
+    addresses, sizes = (code.op("alloca [2 x i64], align 16") for _ in range(2))
+    length = code.op("alloca i64, align 8")
+    lines.append(f"store i64 {code.width}, ptr {length}")
+    places = [code.op(f"alloca {x.type}, align 64") for _ in range(2)]
+    lines.append(f"store {x}, ptr {places[0]}, align 64")
+    for k, place in enumerate(places):
+        lines.append(f"put ptr {place}, {addresses}[{k}]")
+        lines.append(f"put i64 {x.dtype.itemsize}, {sizes}[{k}]")
+    address, data = map(code.pointer, loop)
+    lines.append(
+        f"call void {address}(ptr {addresses}, ptr {length}, ptr {sizes}, ptr {data}) cold"
+    )
+    result = x.emit_value(f"load {x.type}, ptr {places[-1]}, align 64", x.dtype)
+    lines.append(f"call void @llvm.stackrestore(ptr {stack})")
+    return result

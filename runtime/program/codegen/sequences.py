@@ -53,7 +53,7 @@ from graphir.semantics.kernels import kernel_of
 
 if TYPE_CHECKING:
     from graphir.runtime.native import NativeTier
-    from graphir.runtime.native.drivers.jobs import Job
+    from graphir.runtime.native.drivers.thread_pool import Job
 
 AnyStep: TypeAlias = "Step | PhasesStep | BatchStep"
 

@@ -176,7 +176,7 @@ def merge_stores(
     """Return the steps without the updates that regions do themselves (`RegionStep.stores`).
 
     `outputs` are the cells of the plan's outputs. `is_stencil` says whether a region can run in
-    flat memory, which is faster than instructions with strides (see operands.py).
+    flat memory, which is faster than instructions with strides (see operand_layouts.py).
     """
     merger = _Merger(steps, outputs, memory, is_stencil)
     for number, step in enumerate(steps):

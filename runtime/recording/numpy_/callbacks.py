@@ -12,9 +12,9 @@ import numpy as np
 from graphir.ir.literals import is_literal
 from graphir.location import ASSIGN
 from graphir.public import Symbol
-from graphir.runtime.recording.notes import NotingBuilder
+from graphir.runtime.recording.builder import NotingBuilder
+from graphir.runtime.recording.leaving import is_text, traced_leaves
 from graphir.runtime.recording.numpy_.python_numbers import is_watched, numbers_of
-from graphir.runtime.recording.operands import is_text, traced_leaves
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.values import (
     Array,
@@ -40,7 +40,11 @@ class _Numbers(Enum):
 
 
 def vectorized(
-    recorder: Recorder, original: Any, vectorize: np.vectorize, func: Any, args: Sequence[Any]
+    recorder: Recorder,
+    original: Callable[..., Any],
+    vectorize: np.vectorize,
+    func: Callable[..., Any],
+    args: Sequence[Any],
 ) -> Any:
     """Call a np.vectorize object, which calls the user's function with Python numbers.
 
@@ -62,7 +66,13 @@ def vectorized(
 class _VectorizedCall:
     """A call of a np.vectorize object: it runs once, and then gives its results one by one."""
 
-    def __init__(self, recorder: Recorder, vectorize: Any, func: Any, args: Sequence[Any]) -> None:
+    def __init__(
+        self,
+        recorder: Recorder,
+        vectorize: np.vectorize,
+        func: Callable[..., Any],
+        args: Sequence[Any],
+    ) -> None:
         self._recorder, self._func, self._args = recorder, func, args
         user = vectorize.pyfunc
         self._name = f"{getattr(user, '__name__', type(user).__name__)} (vectorized)"
@@ -79,7 +89,7 @@ class _VectorizedCall:
         self._asks_numpy = False
         """Whether the user's function has called NumPy."""
 
-    def run(self, original: Callable[..., Any], vectorize: Any) -> Any:
+    def run(self, original: Callable[..., Any], vectorize: np.vectorize) -> Any:
         """Return NumPy's result of the call, which is an array or a tuple of arrays."""
         recorder, steps = self._recorder, self._recorder.located
         with recording_with(None):
@@ -158,7 +168,9 @@ def _depends_on_input(recorder: Recorder, symbol: Symbol) -> bool:
     return not inputs.isdisjoint(reached)
 
 
-def _numbers_by_call(vectorize: Any, args: Sequence[Any]) -> Callable[[int], list[Any]] | None:
+def _numbers_by_call(
+    vectorize: np.vectorize, args: Sequence[Any]
+) -> Callable[[int], list[Any]] | None:
     """Return a function from the number of a call to recorded numbers in place of its arguments.
 
     The answer is None without recorded numbers, or where NumPy may order the calls by the memory.

@@ -18,9 +18,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from graphir.numpy_api.arrays.operands import leaves
 from graphir.runtime.recording.captured import LIBRARIES, is_user
-from graphir.runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TEXT
+from graphir.runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TEXT, traced_leaves
 from graphir.runtime.recording.numpy_ import functions, ufuncs
 from graphir.runtime.recording.numpy_.creation import (
     array_symbol,
@@ -37,7 +36,6 @@ from graphir.runtime.recording.numpy_.python_numbers import (
     rounded,
     traced_float,
 )
-from graphir.runtime.recording.operands import traced_leaves
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.values import (
     RecordedNumber,
@@ -50,6 +48,7 @@ from graphir.runtime.recording.values import (
     plains,
     recording_with,
 )
+from graphir.semantics.library_calls import leaves
 
 NUMBER_READERS = frozenset(
     ("_struct", "_decimal", "_datetime", "array", "_ctypes", "datetime", "decimal",

@@ -23,17 +23,16 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from graphir.hints import Number
 from graphir.location import is_internal
-from graphir.numpy_api.arrays.operands import leaves
 from graphir.numpy_api.interception import Interceptor
 from graphir.numpy_api.signatures import bound
 from graphir.public import DType, Symbol, ops
 from graphir.runtime.recording.captured import LIBRARIES
 from graphir.runtime.recording.fallback import opaque, rescued
+from graphir.runtime.recording.leaving import traced_leaves
 from graphir.runtime.recording.numpy_ import dates
 from graphir.runtime.recording.numpy_.callbacks import vectorized
 from graphir.runtime.recording.numpy_.functions import filling, full_of
 from graphir.runtime.recording.numpy_.python_numbers import function_of, rounded
-from graphir.runtime.recording.operands import traced_leaves
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.values import (
     RecordedValue,
@@ -47,7 +46,7 @@ from graphir.runtime.recording.values import (
     recording_with,
     view_of,
 )
-from graphir.runtime.recording.views.rows import table_of_rows
+from graphir.semantics.library_calls import leaves
 
 Maker = Callable[..., Any]
 _ASARRAY = np.asarray
@@ -134,12 +133,16 @@ def recorded_function(original: Any, record: Callable[..., Any]) -> Maker:
     return make
 
 
-def _plainly(original: Maker, record: Callable[..., Any], args: Sequence[Any], kwargs: Any) -> Any:
+def _plainly(
+    original: Maker, record: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
     return original(*plains(args), **plains(kwargs))
 
 
-@rescued(_plainly)
-def _recorded(original: Maker, record: Callable[..., Any], args: Sequence[Any], kwargs: Any) -> Any:
+@rescued(_plainly, "maker")
+def _recorded(
+    original: Maker, record: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
     return record(recording(), original, *args, **kwargs)
 
 
@@ -175,7 +178,7 @@ def _converted(recorder: Recorder, original: Maker, *args: Any, **kwargs: Any) -
         is_numpy = str(type(value).__module__).partition(".")[0] == "numpy"
         return real if is_numpy else data(recorder, original.__name__, real)
 
-    table = table_of_rows(recorder, value, real) if real.dtype.names else None
+    table = _table_of_rows(recorder, value, real) if real.dtype.names else None
     if table is not None:
         return table
 
@@ -186,8 +189,23 @@ def _converted(recorder: Recorder, original: Maker, *args: Any, **kwargs: Any) -
     return recorder.outcome(original.__name__, real, enter)
 
 
+def _table_of_rows(recorder: Recorder, value: Any, real: NDArray[Any]) -> Any:
+    """Return the structured array of a list of tuples, assigned field by field; or None."""
+    rows = cast("list[Any]", value) if isinstance(value, list) else []
+    if not all(isinstance(row, tuple) for row in rows) or not traced_leaves(rows):
+        return None
+    table = recorder.zeros_of(real)
+    for name, column in zip(real.dtype.names or (), zip(*rows, strict=True), strict=True):
+        table[name] = list(column)
+    return table if table.plain.tobytes() == real.tobytes() else None
+
+
 def _of_masked(
-    recorder: Recorder, original: Maker, value: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
+    recorder: Recorder,
+    original: Maker,
+    value: np.ma.MaskedArray[Any, Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
 ) -> Any:
     """Record np.array and similar constructors of a masked array: of its data, and of its mask."""
     real, mask = original(value, *args, **kwargs), cast("Any", np.ma.getmask(value))
@@ -205,7 +223,12 @@ def _of_masked(
 
 
 def _conversion(
-    value: Any, dtype: Any = None, order: str | None = None, *, copy: Any = None, ndmin: int = 0
+    value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    order: str | None = None,
+    *,
+    copy: bool | None = None,
+    ndmin: int = 0,
 ) -> None:
     """The parameters of np.array and similar constructors that a cast and a reshape stand for."""
 
@@ -441,7 +464,9 @@ def _number(recorder: Recorder, original: Maker, *args: Any, **kwargs: Any) -> A
 # -- methods of NumPy
 
 
-def _of_archive(recorder: Recorder, original: Maker, archive: Any, key: str) -> Any:
+def _of_archive(
+    recorder: Recorder, original: Maker, archive: np.lib.npyio.NpzFile, key: str
+) -> Any:
     """Record an array of an .npz file, which NumPy loads where the program asks for it."""
     with recording_with(None):
         real = original(archive, key)
@@ -485,7 +510,12 @@ def _method_of_list(
 
 
 def _interpolated(
-    recorder: Recorder, original: Maker, a: ArrayLike, b: ArrayLike, t: ArrayLike, out: Any = None
+    recorder: Recorder,
+    original: Maker,
+    a: ArrayLike,
+    b: ArrayLike,
+    t: ArrayLike,
+    out: NDArray[Any] | None = None,
 ) -> Any:
     """Call `_lerp`; for numbers the operands become vectors of one element.
 
@@ -497,7 +527,9 @@ def _interpolated(
     return original(a, b, t)[0]
 
 
-def _neighbours(recorder: Recorder, original: Maker, x: ArrayLike, at: Any, count: Any) -> Any:
+def _neighbours(
+    recorder: Recorder, original: Maker, x: ArrayLike, at: ArrayLike, count: ArrayLike
+) -> Any:
     """Call `_get_indexes`; one number becomes a vector, for the reason given in `_interpolated`."""
     if np.ndim(at):
         return original(x, at, count)

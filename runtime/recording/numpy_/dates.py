@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from graphir.ir.literals import is_literal, native
-from graphir.numpy_api.arrays.operands import leaves
 from graphir.numpy_api.ufuncs import OPS
 from graphir.public import DType, ExecutionError, Symbol, ops
 from graphir.runtime.audit.library_calls import CallResult, LibraryCall
 from graphir.runtime.recording.values import Array, Result, UnrecordedError, plain
+from graphir.semantics.library_calls import leaves
 
 if TYPE_CHECKING:
     from graphir.runtime.recording.recorder import Recorder

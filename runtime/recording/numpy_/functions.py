@@ -15,9 +15,9 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from graphir.numpy_api.einsum import summed_labels
 from graphir.numpy_api.functions import FUNCTIONS
-from graphir.numpy_api.reductions.masked import UNSET
+from graphir.numpy_api.products import summed_labels
+from graphir.numpy_api.reductions import UNSET
 from graphir.numpy_api.signatures import bound
 from graphir.ops.dims import ShapeLike
 from graphir.public import DType, GraphError, Symbol, ops
@@ -31,11 +31,11 @@ from graphir.runtime.recording.fallback import (
     rescued,
 )
 from graphir.runtime.recording.numpy_.dates import in_unit
-from graphir.runtime.recording.numpy_.method_ops import filled, in_ops
-from graphir.runtime.recording.numpy_.outs import stored
-from graphir.runtime.recording.numpy_.products import product
+from graphir.runtime.recording.numpy_.method_ops import filled, in_ops, product
 from graphir.runtime.recording.numpy_.python_numbers import read_number
+from graphir.runtime.recording.numpy_.ufunc_ops import stored
 from graphir.runtime.recording.recorder import Recorder
+from graphir.runtime.recording.subscripts import assigned
 from graphir.runtime.recording.values import (
     RecordedNumber,
     RecordedValue,
@@ -46,11 +46,9 @@ from graphir.runtime.recording.values import (
     plains,
     recording,
     recording_with,
-    trace_of,
     view_of,
     view_trace,
 )
-from graphir.runtime.recording.views.indexing import assigned
 from graphir.semantics.library_calls import mapped
 
 Symbolic = Callable[..., Symbol]
@@ -60,7 +58,7 @@ def _plainly(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[
     return function(*plains(tuple(args)), **plains(dict(kwargs)))
 
 
-@rescued(_plainly)
+@rescued(_plainly, "function")
 def call(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Call a NumPy function on arguments with recorded values among them, and record it."""
     recorder = recording()
@@ -79,7 +77,12 @@ def call(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     return opaque(recorder, _name(function), _plainly, (function, args, kwargs), {})
 
 
-def _takes(function: Any, handler: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+def _takes(
+    function: Callable[..., Any],
+    handler: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+) -> bool:
     """Whether a handler names all parameters of a call; any other call takes another way."""
     try:
         bound(function, handler, args, kwargs, leading=1)
@@ -161,7 +164,11 @@ def _converted_scalar(recorder: Recorder, result: Any, since: int) -> Any:
 
 
 def _entered(
-    recorder: Recorder, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any
+    recorder: Recorder,
+    function: Callable[..., Any] | None,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    result: Any,
 ) -> Any:
     """Return a result whose plain arrays and scalars, made by compiled code, become symbols.
 
@@ -174,7 +181,7 @@ def _entered(
             return recorder.viewed(result, view_trace(owner, result))
 
         def enter() -> Symbol:
-            if function not in FUNCTIONS:
+            if function is None or function not in FUNCTIONS:
                 raise UnrecordedError("it is compiled")
             return in_ops(function, 0)(recorder, result, *args, **kwargs)
 
@@ -233,7 +240,7 @@ def _where(
     return recorder.emit(ops.where, (test, *choices))
 
 
-def _einsum(recorder: Recorder, real: Result, subscripts: Any, *args: Any, **kwargs: Any) -> Symbol:
+def _einsum(recorder: Recorder, real: Result, subscripts: str, *args: Any, **kwargs: Any) -> Symbol:
     result = in_ops(np.einsum, 0)(recorder, real, subscripts, *args, **kwargs)
     if real.dtype.kind in "fc" and summed_labels(subscripts):
         recorder.note_order("numpy.einsum", result, real)
@@ -244,7 +251,7 @@ def full_of(
     recorder: Recorder,
     real: NDArray[Any],
     of: ArrayLike | None = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
     order: str | None = None,
     *,
@@ -305,7 +312,11 @@ _SYMBOLIC: dict[Any, Symbolic] = {
 
 
 def _copyto(
-    recorder: Recorder, dst: Any, src: ArrayLike, casting: str = "same_kind", where: Any = True
+    recorder: Recorder,
+    dst: NDArray[Any],
+    src: ArrayLike,
+    casting: str = "same_kind",
+    where: ArrayLike = True,
 ) -> None:
     source_symbol = recorder.before(src) if isinstance(src, np.ndarray) else None
     mask, before = recorder.before(where), recorder.before(dst)
@@ -321,10 +332,7 @@ def _copyto(
         return recorder.emit(ops.where, (mask, new, before))
 
     new = recorder.result_symbol("copyto", plain(dst), enter)
-    if isinstance(dst, RecordedValue):
-        trace_of(dst, recorder).write(new)
-    else:
-        recorder.memory.note_plain_write(dst, new)
+    recorder.note_write(dst, new)
 
 
 def _isin(
@@ -358,7 +366,9 @@ _MOST_PAIRS = 2**16
 _WHOLE = frozenset("biu")
 
 
-def _put(recorder: Recorder, a: Any, ind: ArrayLike, v: ArrayLike, mode: str = "raise") -> None:
+def _put(
+    recorder: Recorder, a: NDArray[Any], ind: ArrayLike, v: ArrayLike, mode: str = "raise"
+) -> None:
     if isinstance(a, RecordedValue):
         a.put(ind, v, mode=mode)  # pyright: ignore[reportArgumentType]
     else:
@@ -369,11 +379,12 @@ def _place(recorder: Recorder, arr: NDArray[Any], mask: ArrayLike, vals: ArrayLi
     """Call np.place; whether it writes depends on the values of the mask."""
     recorder.calls.measure("numpy.place")
     recorder.call(np.place, plains((arr, mask, vals)), {})
-    if isinstance(arr, RecordedValue):
-        note_writes(recorder, "numpy.place", [arr])
+    note_writes(recorder, "numpy.place", arrays_of(arr))
 
 
-def _chosen(recorder: Recorder, condition: ArrayLike, x: Any = UNSET, y: Any = UNSET) -> Any:
+def _chosen(
+    recorder: Recorder, condition: ArrayLike, x: ArrayLike = UNSET, y: ArrayLike = UNSET
+) -> Any:
     """Return np.where: an op for three arguments, the indices of true elements for one."""
     if x is UNSET and y is UNSET:
         array = condition if isinstance(condition, RecordedValue) else np.asarray(condition)

@@ -1,27 +1,29 @@
-"""The ops of ndarray methods that do not dispatch to a ufunc.
+"""The ops of ndarray methods that do not dispatch to a ufunc, and of products.
 
-Each function here takes `(recorder, values, x, *args, **kwargs)`: the values of the array, its
-symbol, and the arguments of the method. It returns the symbol of the result.
+Each recording function takes `(recorder, values, x, *args, **kwargs)`: the values of the array, its
+symbol, and the arguments of the method. It returns the symbol of the result. Products record the
+memory layouts by which BLAS rounds.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter, Signature, signature
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from graphir.numpy_api.arrays.operands import leaves
 from graphir.numpy_api.functions import FUNCTIONS
-from graphir.numpy_api.reductions.masked import reduction_in_order
-from graphir.numpy_api.views.steps import Pick
+from graphir.numpy_api.reductions import reduction_in_order
+from graphir.numpy_api.view_steps import Pick
 from graphir.public import Symbol, ops
 from graphir.runtime.recording.numpy_ import dates
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.values import Result, UnrecordedError, plain, plains
+from graphir.semantics.library_calls import leaves
+from graphir.semantics.matrix_products import layout_of, uses_blas
 from graphir.semantics.sums import SumOrder, layout_of_sum
 
 Symbolic = Callable[..., Symbol]
@@ -113,7 +115,9 @@ def adding(function: Callable[..., Any]) -> Symbolic:
     takes = _signature(function)
     first = next(iter(takes.parameters))
 
-    def enter(recorder: Recorder, values: Any, x: Symbol, *args: Any, **kwargs: Any) -> Symbol:
+    def enter(
+        recorder: Recorder, values: NDArray[Any], x: Symbol, *args: Any, **kwargs: Any
+    ) -> Symbol:
         settings = takes.bind(x, *args, **kwargs).arguments
         unknown = settings.keys() - {first, *_SPREADS}
         if unknown:
@@ -193,7 +197,9 @@ def filled(recorder: Recorder, real: Result, value: complex) -> Symbol:
     return recorder.filled(value, real.shape, recorder.dtype(real.dtype))
 
 
-def not_an_op(recorder: Recorder, values: Any, x: Symbol, *args: Any, **kwargs: Any) -> Symbol:
+def not_an_op(
+    recorder: Recorder, values: ArrayLike, x: Symbol, *args: Any, **kwargs: Any
+) -> Symbol:
     """Raise UnrecordedError for a method without an op, so that its result becomes an input."""
     raise UnrecordedError("it has no op")
 
@@ -234,3 +240,52 @@ def by_places(name: str) -> Symbolic:
         return Pick(np.asarray(new_places)).forward(recorder, x)
 
     return enter
+
+
+# -- products
+
+_MATRIX = 2
+
+
+def product_attributes(function: str, operands: Sequence[Any]) -> Mapping[str, Any]:
+    """Return the attributes of matmul for a product of arrays by np.matmul or np.dot."""
+    x, y = map(np.asarray, operands)
+    dtype = np.result_type(x, y)
+    return {"layout": layout_of(function, x, y, dtype)} if uses_blas(dtype) else {}
+
+
+def product(function: Callable[..., Any]) -> Callable[..., Symbol]:
+    """Return the function that records np.dot or np.inner: one matmul by a vector or matrix."""
+    by_table = in_ops(function, 2)
+
+    def enter(recorder: Recorder, _: Result, a: ArrayLike, b: ArrayLike) -> Symbol:
+        x, y = np.asarray(plain(a)), np.asarray(plain(b))
+        if not _is_matmul(x, y):
+            return by_table(recorder, _, a, b)
+        right = recorder.symbol(b)
+        if function is np.inner and y.ndim == _MATRIX:
+            y, right = y.T, recorder.emit(ops.permute, (right,), dims=(1, 0))
+        return _emitted(recorder, x, recorder.symbol(a), y, right)
+
+    return enter
+
+
+def _is_matmul(x: NDArray[Any], y: NDArray[Any]) -> bool:
+    """Whether np.dot of two arrays is a product of vectors or matrices of several elements."""
+    return (
+        bool(x.ndim) and 0 < y.ndim <= _MATRIX and not (x.size == y.size == 1 and x.ndim <= _MATRIX)
+    )
+
+
+def dot_method(recorder: Recorder, x: NDArray[Any], symbol: Symbol, other: ArrayLike) -> Symbol:
+    """Record the method `dot` of an array x, whose symbol is given."""
+    y = np.asarray(plain(other))
+    if not _is_matmul(x, y):
+        return in_ops(np.dot, 2)(recorder, x, symbol, other)
+    return _emitted(recorder, x, symbol, y, recorder.symbol(other))
+
+
+def _emitted(
+    recorder: Recorder, x: NDArray[Any], left: Symbol, y: NDArray[Any], right: Symbol
+) -> Symbol:
+    return recorder.emit(ops.matmul, (left, right), **product_attributes("dot", (x, y)))

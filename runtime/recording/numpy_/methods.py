@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, SupportsIndex
+from typing import Any, Literal, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from graphir.ir.literals import is_literal
 from graphir.numpy_api.signatures import bound
-from graphir.numpy_api.views.steps import Reshape
+from graphir.numpy_api.view_steps import Cut, Reshape
 from graphir.public import Symbol, ops
 from graphir.runtime.recording.fallback import rescued
 from graphir.runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TRUTH, reading
+from graphir.runtime.recording.leaving import operands as operands_of
 from graphir.runtime.recording.numpy_.dates import converted, is_dated
 from graphir.runtime.recording.numpy_.method_ops import (
     Symbolic,
     adding,
     by_places,
+    dot_method,
     filled,
     in_ops,
     not_an_op,
     sorting,
 )
-from graphir.runtime.recording.numpy_.outs import returned, stored
-from graphir.runtime.recording.numpy_.products import dot_method
 from graphir.runtime.recording.numpy_.python_numbers import PythonNumbers
-from graphir.runtime.recording.operands import operands as operands_of
+from graphir.runtime.recording.numpy_.ufunc_ops import returned, stored
 from graphir.runtime.recording.recorder import Recorder
+from graphir.runtime.recording.subscripts import FlatIterator, Key, get, put, put_flat
 from graphir.runtime.recording.values import (
     RecordedValue,
     RecordingTrace,
@@ -40,8 +41,7 @@ from graphir.runtime.recording.values import (
     trace_of,
     view_of,
 )
-from graphir.runtime.recording.views.indexing import FlatIterator, get, put, put_flat
-from graphir.runtime.recording.views.resizing import resize, shape_in_place
+from graphir.runtime.results import counts_references, is_held
 
 _NDARRAY: Any = np.ndarray
 
@@ -120,7 +120,9 @@ def _sort_rows(recorder: Recorder, x: RecordedValue, *args: Any, **kwargs: Any) 
             trace_of(field, recorder).write(trace_of(rows[name], recorder).read())
 
 
-def _order_of_rows(recorder: Recorder, x: RecordedValue, real: NDArray[Any], order: Any) -> Any:
+def _order_of_rows(
+    recorder: Recorder, x: RecordedValue, real: NDArray[Any], order: str | Sequence[str] | None
+) -> Any:
     """Return the recorded order `real` of the rows of a structured array, by its fields."""
     names = [order] if isinstance(order, str) else list(order or x.plain.dtype.names or ())
     if len(names) == 1 and recorder.has(x.plain.dtype[names[0]]):
@@ -155,7 +157,7 @@ def _partitioned(
     x: Symbol,
     kth: int | Sequence[int],
     axis: int = -1,
-    kind: Any = "introselect",
+    kind: Literal["introselect"] = "introselect",
 ) -> Symbol:
     order = before.argpartition(plains(kth), axis, kind)
     if not np.array_equal(np.take_along_axis(before, order, axis), real, equal_nan=True):
@@ -175,7 +177,9 @@ def _moving(name: str) -> Callable[..., Any]:
     """Return a recorded method whose result is a view if possible, else a copy in another order."""
     places = by_places(name)
 
-    def enter(recorder: Recorder, x: Symbol, real: Any, *args: Any, **kwargs: Any) -> Symbol:
+    def enter(
+        recorder: Recorder, x: Symbol, real: NDArray[Any], *args: Any, **kwargs: Any
+    ) -> Symbol:
         is_plain = kwargs.keys() <= {"order"} and kwargs.get("order", "C") == "C"
         if is_plain and not (name != "reshape" and args):
             return recorder.reshaped(x, real.shape)
@@ -202,6 +206,80 @@ def _moving(name: str) -> Callable[..., Any]:
     method.__name__ = name
     return method
 
+
+# -- changes of the size or the shape in place
+
+_HOLDERS = 4
+"""The references to an array besides the program's: its wrapper, its trace and the frames of calls
+hold them."""
+
+
+def resize(x: RecordedValue, *shape: Any, refcheck: bool = True) -> None:
+    """Resize an array in place, with zeros as new elements, and record it.
+
+    NumPy reallocates the memory, which no other array may share. Here `x` gets memory of its own;
+    at the end of the recording, the original array gets the final size and values.
+    """
+    recorder, original = active(), x.plain
+    if recorder is None:
+        original.resize(*shape, refcheck=refcheck)
+        return
+    recorder.locate()
+    new = original.copy("K")
+    new.resize(*shape, refcheck=False)
+    if new.size == x.size:
+        shape_in_place(x, lambda array: np.ndarray.resize(array, new.shape, refcheck=False))
+        return
+    is_resized = recorder.memory.is_resized(x)
+    if original.base is not None and not is_resized:
+        recorder.call(original.resize, shape, {"refcheck": refcheck})
+    is_shared = counts_references() and is_held(original, _HOLDERS)
+    if refcheck and not is_resized and is_shared:
+        recorder.call(_refused, (), {})
+    before, in_order = recorder.before(x), original.flags.c_contiguous
+
+    def enter() -> Symbol:
+        if before is None or not in_order:
+            raise UnrecordedError("its elements are not in row-major order")
+        return recorder.reshaped(_cut_or_filled(recorder, before, new.size), new.shape)
+
+    recorder.memory.add_resized(x, original)
+    order = new.flags.f_contiguous and not new.flags.c_contiguous
+    np.ndarray.__setstate__(x, (1, new.shape, new.dtype, order, new.tobytes("A")))  # pyright: ignore
+    recorder.replace_memory(x, "resize", enter)
+
+
+def shape_in_place(x: RecordedValue, change: Callable[[Any], None]) -> None:
+    """Apply `change`, which sets a shape with as many elements, to `x` and to its plain array."""
+    recorder = active()
+    before = trace_of(x, recorder) if recorder else None
+    if before is not None:
+        before.plain = x.plain.view()
+    change(x.plain)
+    change(x)
+    if before is not None:
+        x.recording_trace = RecordingTrace(
+            before.recorder, x.plain, None, before, (Reshape(x.shape),)
+        )
+
+
+def _refused() -> None:
+    """Raise NumPy's own refusal to resize an array with another reference, which a list holds."""
+    arrays = [np.empty(1)]
+    array = arrays[0]
+    array.resize(2)
+
+
+def _cut_or_filled(recorder: Recorder, x: Symbol, size: int) -> Symbol:
+    flat = recorder.reshaped(x, (x.size,))
+    length: Any = flat.size
+    if size <= length:
+        return Cut((0,), (size,), (1,)).forward(recorder, flat)
+    zeros = recorder.filled(0, (size - length,), x.dtype)
+    return recorder.emit(ops.concat, (flat, zeros), axis=0)
+
+
+# -- the methods by name
 
 _byteswap = traced("byteswap", not_an_op)
 _argsort = traced("argsort", sorting)
@@ -268,7 +346,7 @@ class Methods(PythonNumbers, RecordedValue):
         """Return the array with swapped bytes; no op swaps bytes, so the result is an input."""
         return _NDARRAY.byteswap(self, True) if inplace else _byteswap(self)
 
-    def round(self, decimals: SupportsIndex = 0, out: Any = None) -> Any:  # pyright: ignore
+    def round(self, decimals: SupportsIndex = 0, out: NDArray[Any] | None = None) -> Any:  # pyright: ignore
         """Return the array rounded to a number of decimals."""
         if self.dtype.kind == "f":  # which NumPy rounds in a plain array, by out=...
             return _round(self, decimals, **({} if out is None else {"out": out}))
@@ -286,7 +364,7 @@ class Methods(PythonNumbers, RecordedValue):
             kwargs = {key: value for key, value in kwargs.items() if value is not np.ndarray}
         return _NDARRAY.view(self, *args, **kwargs)
 
-    def copy(self, order: Any = "C") -> Any:
+    def copy(self, order: Literal["K", "A", "C", "F"] | None = "C") -> Any:
         """Return a copy, which has the same symbol."""
         recorder, real = active(), self.plain.copy(order)
         if recorder is None:
@@ -410,7 +488,7 @@ class Methods(PythonNumbers, RecordedValue):
         return tuple(recorder.wrapped(places, recorder.input(places)) for places in real)
 
 
-def _fill(array: NDArray[Any], key: Any, value: Any) -> None:
+def _fill(array: NDArray[Any], key: Key, value: Any) -> None:
     array.fill(value)
 
 
@@ -462,10 +540,10 @@ def _rescued_methods() -> None:
             continue
         of_numpy = getattr(_NDARRAY, name, None)
         if isinstance(method, property) and method.fset is not None:
-            fset = rescued(_plainly(of_numpy.__set__))(method.fset)  # pyright: ignore
+            fset = rescued(_plainly(of_numpy.__set__), "method")(method.fset)  # pyright: ignore
             setattr(Methods, name, property(method.fget, fset, None, method.__doc__))
         elif callable(method) and callable(of_numpy):
-            setattr(Methods, name, rescued(_plainly(of_numpy))(method))
+            setattr(Methods, name, rescued(_plainly(of_numpy), "method")(method))
 
 
 def _plainly(of_numpy: Callable[..., Any]) -> Callable[..., Any]:

@@ -82,7 +82,11 @@ class RecordedObjects(RecordedValue):
         return call(ufunc, method, inputs, kwargs)
 
     def __array_function__(
-        self, function: Any, types: Any, args: Iterable[Any], kwargs: Mapping[str, Any]
+        self,
+        function: Any,
+        types: Iterable[type[Any]],
+        args: Iterable[Any],
+        kwargs: Mapping[str, Any],
     ) -> Any:
         recorder, run = active(), function._implementation
         if recorder is None or hasattr(run, "__code__"):

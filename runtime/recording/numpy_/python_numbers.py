@@ -14,17 +14,16 @@ import operator
 from collections.abc import Callable
 from functools import lru_cache, partial
 from math import isnan
-from sys import _getframe  # pyright: ignore[reportPrivateUsage]
 from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any, SupportsIndex, cast
 from weakref import WeakValueDictionary
 
 import numpy as np
 
-from graphir.location import is_internal
-from graphir.numpy_api.views.steps import Cut
+from graphir.numpy_api.view_steps import Cut
 from graphir.public import DType, Symbol
 from graphir.runtime.recording.leaving import AS_NUMBER, Texts, number_of
+from graphir.runtime.recording.sites import program_frame
 from graphir.runtime.recording.values import (
     RecordedNumber,
     RecordedValue,
@@ -147,8 +146,8 @@ def rounded(name: str, value: Any, number: int, function: Callable[..., Any] | N
     """
     x = value.scalar if isinstance(value, RecordedNumber) else value
     if function is None or x.dtype.kind != "f" or active() is None:
-        return traced_int(name, x, number, _frame_of_program())
-    return traced_int(name, function(x), number, _frame_of_program())
+        return traced_int(name, x, number, program_frame())
+    return traced_int(name, function(x), number, program_frame())
 
 
 def is_watched(function: Callable[..., Any]) -> bool:
@@ -156,14 +155,6 @@ def is_watched(function: Callable[..., Any]) -> bool:
     while isinstance(function, (partial, MethodType)):
         function = function.func if isinstance(function, partial) else function.__func__
     return isinstance(function, FunctionType) and id(function.__code__) in WATCHED
-
-
-def _frame_of_program() -> FrameType | None:
-    """Return the innermost frame outside of this project."""
-    frame: FrameType | None = _getframe(1)
-    while frame is not None and is_internal(frame):
-        frame = frame.f_back
-    return frame
 
 
 def _with(number: float, scalar: Any) -> Any:
@@ -206,7 +197,7 @@ class PythonNumbers:
         if type(number) is float and real.size == 1:
             return traced_float(self, number)
         if type(number) is int and real.size == 1:
-            return traced_int("item", self, number, _frame_of_program())
+            return traced_int("item", self, number, program_frame())
         return number_of("item", self, number)
 
     def tolist(self) -> Any:

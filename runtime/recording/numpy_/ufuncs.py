@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
-from sys import _getframe as getframe  # pyright: ignore[reportPrivateUsage]
 from sys import getrefcount
 from typing import Any, TypeAlias, cast
 from warnings import catch_warnings
@@ -14,17 +13,24 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from graphir.ir.literals import is_literal, native
 from graphir.location import ASSIGN
-from graphir.numpy_api.elision import ELIDING, LEAST_BYTES, elided, runs_operator
+from graphir.numpy_api.arrays.temporaries import ELIDING, LEAST_BYTES, elided, runs_operator
 from graphir.numpy_api.signatures import bound, without_usual_axes
 from graphir.numpy_api.ufuncs import COMPOUNDS, OPS, PARTS
 from graphir.public import DType, GraphirError, Symbol, ops
 from graphir.runtime.recording.builder import is_truncation
 from graphir.runtime.recording.fallback import rescued
 from graphir.runtime.recording.numpy_ import dates, objects
-from graphir.runtime.recording.numpy_.outs import outs_of, plain_kwargs, returned, store
-from graphir.runtime.recording.numpy_.ufunc_methods import at, method_of
-from graphir.runtime.recording.numpy_.ufunc_ops import emit
+from graphir.runtime.recording.numpy_.ufunc_ops import (
+    at,
+    emit,
+    method_of,
+    outs_of,
+    plain_kwargs,
+    returned,
+    store,
+)
 from graphir.runtime.recording.recorder import Recorder
+from graphir.runtime.recording.sites import program_frame
 from graphir.runtime.recording.values import (
     RecordedValue,
     Result,
@@ -43,7 +49,7 @@ def _plainly(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Kwargs
     return returned(kwargs.get("out"), real)
 
 
-@rescued(_plainly)
+@rescued(_plainly, "ufunc")
 def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a ufunc, or a method of a ufunc, on recorded operands; record the ops of its result."""
     recorder = recording()
@@ -84,7 +90,7 @@ _REFLECTED: dict[Any, str] = {
 def of_masked(ufunc: np.ufunc, inputs: Sequence[Any]) -> Any:
     """Return a ufunc of masked arrays: the method of the operator, or the ufunc of their data."""
     masked = next(x for x in inputs if type(x) is np.ma.MaskedArray)
-    if ufunc in _REFLECTED and masked is inputs[-1] and runs_operator(getframe(4)):
+    if ufunc in _REFLECTED and masked is inputs[-1] and runs_operator(program_frame()):
         return getattr(masked, _REFLECTED[ufunc])(inputs[0])
     data = [np.ma.getdata(x) if type(x) is np.ma.MaskedArray else x for x in inputs]
     result = ufunc(*data)
@@ -98,7 +104,9 @@ class _Temporary(np.ndarray[Any, Any]):
         return _reference_counts(ufunc, method, inputs, kwargs)
 
 
-def _reference_counts(ufunc: np.ufunc, method: str, inputs: Any, kwargs: Kwargs) -> list[int]:
+def _reference_counts(
+    ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Kwargs
+) -> list[int]:
     return [getrefcount(value) for value in inputs]
 
 
@@ -112,13 +120,17 @@ def _temporary_counts() -> Any:
 
 
 def _as_elided(
-    ufunc: np.ufunc, inputs: Sequence[Any], counts: Sequence[int], values: Sequence[Any], real: Any
-) -> Any:
+    ufunc: np.ufunc,
+    inputs: Sequence[Any],
+    counts: Sequence[int],
+    values: Sequence[Any],
+    real: NDArray[Any],
+) -> NDArray[Any]:
     """Return the result of an operator in the layout of a temporary into which NumPy writes it.
 
     NumPy itself takes no recorded array for a temporary, because `plain` is a second reference.
     """
-    if not runs_operator(getframe(4)):  # of the caller of __array_ufunc__, `rescued` and `call`
+    if not runs_operator(program_frame()):
         return real
     caller = next(i for i, value in enumerate(inputs) if isinstance(value, RecordedValue))
     alone = [_temporary_counts()[i != caller] for i in range(len(inputs))]
@@ -154,7 +166,7 @@ def _operated(function: Callable[..., Any], ufunc: np.ufunc, inputs: tuple[Any, 
     return function(*map(plain, inputs))
 
 
-@rescued(_operated)
+@rescued(_operated, "operator")
 def operate(function: Callable[..., Any], ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
     """Apply an operator to NumPy scalars, which is faster than its ufunc, and record the ufunc."""
     recorder = recording()

@@ -14,11 +14,11 @@ from typing import Any, cast
 
 import numpy as np
 
+from graphir.display import count_text
+from graphir.import_names import optional
 from graphir.public import DType, ExecutionError, GraphError, GraphirError, Location
-from graphir.rule_reports.findings import count_text
 from graphir.runtime.audit.library_calls import LibraryCall
 from graphir.runtime.audit.wide_arithmetic import WIDE
-from graphir.runtime.optional import optional
 from graphir.runtime.sources.jax_.lax_rows import (
     Jax,
     Jaxpr,

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
+from graphir.import_names import optional
 from graphir.ops.types import OpaqueType
 from graphir.public import DType, Op, Symbol, TensorType, ops
-from graphir.runtime.optional import optional
 from graphir.runtime.sources.op_rows import Attribute, Emitted, OpRows, RowCall, product_layout
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from itertools import pairwise
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-from graphir.escape import printable
+from graphir.display import printable
 from graphir.passes import cast_report
 from graphir.passes.analysis.expressions import expression, statement
 from graphir.public import DType, Graph, GraphError, Location, Symbol, TensorType, ops

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 import numpy as np
 
 from graphir.decorators import uncollected
+from graphir.import_names import optional
 from graphir.location import INTERMEDIATE
 from graphir.ops.control import Callee
 from graphir.ops.types import TupleType
@@ -30,7 +31,6 @@ from graphir.public import (
     ops,
     rules,
 )
-from graphir.runtime.optional import optional
 from graphir.runtime.sources.folding import Folding, note_draws
 from graphir.runtime.sources.jax_.bound_primitive import BoundPrimitive
 from graphir.runtime.sources.jax_.frames import EquationSite, Sites

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphir.display import count_text
 from graphir.ops.attributes import is_frozen
 from graphir.public import DType, ExecutionError, GraphError
-from graphir.rule_reports.findings import count_text
 from graphir.runtime.audit.library_calls import LibraryCall
 from graphir.runtime.sources.onnx_.model import OnnxModel, domain_of, graphs_of, text_of
 from graphir.runtime.sources.onnx_.nodes import result_names

@@ -29,9 +29,9 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from graphir.import_names import optional
 from graphir.ops.attributes import FrozenFile
 from graphir.public import DType, GraphError, GraphirError
-from graphir.runtime.optional import optional
 from graphir.runtime.sources.onnx_.wire_format import (
     TYPED_FIELDS,
     Buffer,

@@ -21,12 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir.decorators import uncollected
+from graphir.import_names import optional
 from graphir.ir.liveness import live_mask
 from graphir.location import ASSIGN
 from graphir.passes import dead_code
 from graphir.passes.analysis.explanations.entries import since
 from graphir.public import Graph, GraphError, GraphirError, Symbol, ops, rules
-from graphir.runtime.optional import optional
 from graphir.runtime.sources.folding import Folding, note_draws
 from graphir.runtime.sources.op_rows import identifier
 from graphir.runtime.sources.torch_.aten_rows import AtenRun

@@ -14,11 +14,11 @@ from operator import attrgetter
 from typing import Any
 
 from graphir.hints import ArrayOrNumber
+from graphir.import_names import optional
 from graphir.passes import decompose
 from graphir.passes.pipeline import lower_to_ops
 from graphir.public import DType, ExecutionError, Graph, Symbol, ops
 from graphir.runtime.binding import check_input, match_inputs, require_type, sizes_of
-from graphir.runtime.optional import optional
 from graphir.runtime.program.cutting import Call, cut
 from graphir.runtime.results import require_outputs
 from graphir.runtime.targets.dask_.block_steps import COMPOSITES, BlockStep, as_dask, solid, step_of

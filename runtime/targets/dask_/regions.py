@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike
 
+from graphir.import_names import optional
 from graphir.ops.dims import Dim, evaluate
 from graphir.public import Graph, Symbol, TensorType, ops
-from graphir.runtime.optional import optional
 from graphir.runtime.program import Program
 from graphir.runtime.program.cutting import source_of
 from graphir.runtime.targets.emission import bind_sizes

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from graphir.import_names import optional
 from graphir.ops.attribute_record import array_content
 from graphir.ops.dims import Dim, Size
 from graphir.public import DType, Graph, Symbol, TensorType
-from graphir.runtime.optional import optional
 from graphir.runtime.targets.emission import Names, bindings, unbound
 from graphir.runtime.targets.onnx_.values import OnnxValue
 

@@ -1,4 +1,4 @@
-"""What programs of the Python target do besides NumPy's own functions; excerpts.py copies it."""
+"""What programs of the Python target do beside NumPy's functions; program_text.py copies it."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from graphir import DType, Graph, Symbol
 from graphir import control as cf
-from graphir.drawing.graphs import graph_dot, graph_mermaid, graph_svg
+from graphir.drawing.formats import graph_dot, graph_mermaid, graph_svg
 from graphir.passes import draw
 from tests.support.tables import every
 

@@ -11,9 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphir import Graph, Symbol
-from graphir.drawing import folding
-from graphir.drawing.diagram import Cluster, Diagram, Item, graph_diagram
-from graphir.drawing.folding import Fold, Group, Part, parts_of
+from graphir.drawing import diagram
+from graphir.drawing.diagram import (
+    Cluster,
+    Diagram,
+    Fold,
+    Group,
+    Item,
+    Part,
+    graph_diagram,
+    parts_of,
+)
 from graphir.drawing.layout import FONT, DiagramLayout, Placement, layout, width
 from graphir.drawing.svg import curve
 from tests.support.pictures import Rect, sampled
@@ -182,10 +190,10 @@ def check_parts(g: Graph, parts: list[Part], prefix: tuple[str, ...] = ()) -> No
 @given(graphs(), st.sampled_from((1, 5, 12, 300)))
 def test_every_symbol_is_in_one_part(g: Graph, limit: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(folding, "LIMIT", limit)
-        patch.setattr(folding, "_FEW", 2)
-        patch.setattr(folding, "_PIECE", 3)
-        patch.setattr(folding, "_PIECES", 3)
+        patch.setattr(diagram, "LIMIT", limit)
+        patch.setattr(diagram, "_FEW", 2)
+        patch.setattr(diagram, "_PIECE", 3)
+        patch.setattr(diagram, "_PIECES", 3)
         parts = parts_of(g)
         check(graph_diagram(g))
     check_parts(g, parts)

@@ -20,7 +20,7 @@ import graphir
 from graphir import DType, Graph, GraphError, ops
 from graphir.conversions import convert
 from graphir.drawing.diagram import Cluster, Diagram, graph_diagram
-from graphir.drawing.graphs import (
+from graphir.drawing.formats import (
     GRAPH_FORMATS,
     graph_dot,
     graph_html,
@@ -30,7 +30,7 @@ from graphir.drawing.graphs import (
 from graphir.drawing.loss_levels import KINDS, Mark, level
 from graphir.loss import loss
 from graphir.passes import cast_report, draw, implicit_cast, lower
-from graphir.passes.reports.picture import marks_of
+from graphir.passes.reports import marks_of
 from tests.support.drawing import Program, programs
 from tests.support.pictured_graphs import hostile, mixed
 from tests.support.pictures import SVG

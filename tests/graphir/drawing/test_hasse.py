@@ -16,7 +16,7 @@ from hypothesis import given, settings
 
 import graphir
 from graphir import Lattice, lattice, lattices, rule_sets
-from graphir.drawing.lattices import lattice_dot, lattice_svg
+from graphir.drawing.formats import lattice_dot, lattice_svg
 from tests.support.partial_orders import orders
 from tests.support.pictures import SVG, Picture, Rect, cross, sampled
 from tests.support.tables import every
@@ -166,7 +166,7 @@ def test_an_empty_lattice_is_an_empty_picture():
 
 def test_the_same_bytes_every_time():
     code = (
-        "from graphir import lattice; from graphir.drawing.lattices import LATTICE_FORMATS\n"
+        "from graphir import lattice; from graphir.drawing.formats import LATTICE_FORMATS\n"
         "for name in ('max', 'max_strict', 'jep_int_float_numpy_like'):\n"
         "    for draw in LATTICE_FORMATS.values(): print(draw(lattice(name)))"
     )

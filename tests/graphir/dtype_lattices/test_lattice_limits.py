@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from graphir import GraphError, Lattice, PromotionError, laws
-from graphir.drawing import layers
-from graphir.drawing.lattices import LATTICE_FORMATS
+from graphir.drawing import layout
+from graphir.drawing.formats import LATTICE_FORMATS
 from graphir.dtype_lattices.files import MOST_EDGES
 from graphir.dtype_lattices.order import MAX_LISTED, MOST_NODES, Violation
 from tests.support.commands import cli, refused
@@ -77,7 +77,7 @@ def test_listings_grow_as_their_lattices_do(
 
 
 def test_a_picture_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layers, "LARGEST", 100)
+    monkeypatch.setattr(layout, "LARGEST", 100)
     with pytest.raises(GraphError, match=r"svg: .*got 40 nodes and 780 edges.*use format \"dot\""):
         LATTICE_FORMATS["svg"](Lattice("dense", dense(40)))
     assert LATTICE_FORMATS["dot"](Lattice("dense", dense(40)))

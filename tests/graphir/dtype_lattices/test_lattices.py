@@ -17,7 +17,7 @@ from hypothesis import given, settings
 import graphir
 from graphir import DType, GraphError, Lattice, lattice, lattices, rule_sets
 from graphir.dtype_lattices.order import LAWS, Cyclic, Violation, violations
-from graphir.rule_reports.findings import report
+from graphir.rule_reports.laws import report
 from tests import GOLDEN
 from tests.support.partial_orders import minimal_bounds, orders
 from tests.support.tables import every

@@ -11,7 +11,7 @@ import pytest
 
 import graphir
 from graphir import DType, Lattice, PromotionError, PromotionRules, rules
-from graphir.drawing.lattices import lattice_dot
+from graphir.drawing.formats import lattice_dot
 from graphir.rule_reports.tables import FORMATS, text_table, unlike
 from graphir.runtime.cli.main import main
 from tests.support.commands import cli, refused

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from graphir import DType, Graph, GraphError, GraphirError, TensorType, ops, rules
 from graphir.passes import GraphDiff, diff, implicit_cast, lower
 from graphir.passes.analysis.diff import Change
-from graphir.passes.analysis.written_literals import is_literal
+from graphir.passes.analysis.rebuild import is_literal
 from graphir.text.printer import large_constants
 from tests.passes.analysis.programs import NAMES, Program, programs
 

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from graphir.escape import brief
+from graphir.display import brief
 from graphir.passes import CastReport
 from graphir.passes.reports import REPORT_FORMATS
 from graphir.passes.reports.text import report_text

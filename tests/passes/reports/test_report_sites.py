@@ -11,7 +11,7 @@ import pytest
 from graphir import Graph
 from graphir.passes import CastReport, cast_report
 from graphir.passes.reports import REPORT_FORMATS
-from graphir.passes.reports.html_rows import report_fragment
+from graphir.passes.reports.html import report_fragment
 from graphir.passes.reports.sarif import report_sarif
 from graphir.runtime import audit
 from tests.support.reports import REPORTS, Elements

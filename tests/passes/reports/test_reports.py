@@ -8,11 +8,10 @@ from collections import Counter
 import pytest
 
 from graphir import Graph
-from graphir.escape import printable
+from graphir.display import printable
 from graphir.passes import CastReport, cast_report
 from graphir.passes.reports import REPORT_FORMATS, phrases
-from graphir.passes.reports.html import report_html
-from graphir.passes.reports.html_rows import report_fragment
+from graphir.passes.reports.html import report_fragment, report_html
 from graphir.passes.reports.markdown import report_markdown
 from graphir.passes.reports.phrases import region
 from graphir.passes.reports.text import report_details, report_text

@@ -10,8 +10,7 @@ import pytest
 
 from graphir.passes.analysis.casts import CastRow
 from graphir.passes.reports import REPORT_FORMATS
-from graphir.passes.reports.html import report_html
-from graphir.passes.reports.html_rows import report_fragment
+from graphir.passes.reports.html import report_fragment, report_html
 from graphir.passes.reports.markdown import code
 from graphir.passes.reports.sarif import report_sarif
 from tests.passes.reports.hostile_reports import HOSTILE, name_rules, report_of

@@ -12,8 +12,7 @@ import pytest
 from graphir import DType, Graph, Location, Origin, ops
 from graphir.location import AUTOCAST, INTERMEDIATE
 from graphir.passes import CastReport, cast_report
-from graphir.passes.reports import REPORT_FORMATS
-from graphir.passes.reports.dtypes import DTYPE_FORMATS
+from graphir.passes.reports import DTYPE_FORMATS, REPORT_FORMATS
 from graphir.passes.reports.json_ import schema
 from graphir.passes.reports.text import report_text
 from graphir.runtime import audit

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from graphir.runtime import array_api as xp
-from graphir.runtime.array_api.evaluation import calls, forcing
+from graphir.runtime.array_api import forcing
 from graphir.semantics.kernels import KERNELS
 
 
@@ -33,7 +33,7 @@ def computed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
 
     for name in KERNELS:
         monkeypatch.setitem(KERNELS, name, counting(name))
-    monkeypatch.setattr(calls, "_CALLS", {})
+    monkeypatch.setattr(forcing, "_CALLS", {})
     monkeypatch.setattr(forcing, "PROGRAMS", forcing.Programs())
     yield found
 
@@ -155,7 +155,7 @@ def test_structures_that_are_met_again_become_programs_and_are_bounded(
 ):
     programs = forcing.Programs()
     monkeypatch.setattr(forcing, "PROGRAMS", programs)
-    monkeypatch.setattr("graphir.runtime.array_api.evaluation.pieces._MOST_PROGRAMS", 5)
+    monkeypatch.setattr("graphir.runtime.array_api.forcing._MOST_PROGRAMS", 5)
     made: list[Any] = []
     of = programs.of
     monkeypatch.setattr(programs, "of", lambda piece: made.append(of(piece)) or made[-1])

@@ -13,9 +13,9 @@ import pytest
 
 from graphir.ir import op_builder as inference_cache
 from graphir.runtime import array_api as xp
-from graphir.runtime.array_api.evaluation import forcing
-from graphir.runtime.array_api.evaluation.forcing import pending
-from graphir.runtime.array_api.evaluation.lazy import PENDING, TAPE, Lazy
+from graphir.runtime.array_api import forcing
+from graphir.runtime.array_api.forcing import pending
+from graphir.runtime.array_api.lazy import PENDING, TAPE, Lazy
 from tests.support.tables import every
 
 

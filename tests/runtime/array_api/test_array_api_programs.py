@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from graphir import Graph
 from graphir.runtime import array_api as xp
 from graphir.runtime import interpret
-from graphir.runtime.array_api.evaluation import forcing
-from graphir.runtime.array_api.evaluation.forcing import pending
+from graphir.runtime.array_api import forcing
+from graphir.runtime.array_api.forcing import pending
 from tests.benchmarks import array_api as benchmark
 from tests.support.tables import every
 

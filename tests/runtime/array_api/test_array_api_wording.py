@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from graphir.runtime import array_api
-from graphir.runtime.array_api.evaluation import forcing
-from graphir.runtime.array_api.evaluation.forcing import pending
+from graphir.runtime.array_api import forcing
+from graphir.runtime.array_api.forcing import pending
 from tests.support.tables import every
 
 xp: Any = array_api

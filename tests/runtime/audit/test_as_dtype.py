@@ -12,7 +12,7 @@ import pytest
 
 from graphir import DType, Graph, GraphError, PromotionError
 from graphir.passes import cast_report
-from graphir.passes.analysis.retype import retyped
+from graphir.passes.analysis.rebuild import retyped
 from graphir.runtime import audit, record
 from tests.support.commands import cli
 from tests.support.tables import every

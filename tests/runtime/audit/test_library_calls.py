@@ -12,7 +12,7 @@ import pytest
 from graphir import trace
 from graphir.runtime import audit, record
 from graphir.runtime.audit.library_calls import GREATEST
-from graphir.runtime.recording.numpy_.measured_calls import RecordedCall
+from graphir.runtime.recording.recorder_state import RecordedCall
 
 RANDOM = np.random.default_rng(39)
 X = RANDOM.normal(size=60).astype(np.float32)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from graphir import Graph
-from graphir.drawing.graphs import GRAPH_FORMATS
+from graphir.drawing.formats import GRAPH_FORMATS
 from graphir.passes import draw
 from tests.support.commands import cli, refused
 from tests.support.pictured_graphs import mixed

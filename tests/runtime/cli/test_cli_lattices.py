@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from graphir import DType, Lattice, lattice, lattices, laws
-from graphir.drawing.lattices import LATTICE_FORMATS
+from graphir.drawing.formats import LATTICE_FORMATS
 from graphir.dtype_lattices.order import LAWS
 from graphir.rule_reports.laws import LAWS as ALL_LAWS
 from tests.support.commands import cli, refused

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphir.drawing.graphs import GRAPH_FORMATS
-from graphir.drawing.lattices import LATTICE_FORMATS
+from graphir.drawing.formats import GRAPH_FORMATS, LATTICE_FORMATS
 from graphir.passes.reports import REPORT_FORMATS
 from graphir.rule_reports.tables import FORMATS
 from graphir.runtime.cli.main import main

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from graphir import DType, GraphirError, PromotionRules, TensorType, ops, rules
-from graphir.numpy_api.number_questions import NumberUse, Reference
+from graphir.numpy_api.traced_numbers import NumberUse, Reference
 from graphir.promotion.numpy_ import Numpy
 from graphir.promotion.scalars import INT_EDGES, Interval, cell_of
 from graphir.runtime import jit

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from graphir.runtime import Program
-from graphir.runtime.native import background, probe
+from graphir.runtime.native import compilation, probe
 from graphir.runtime.native.drivers.records import WordRecord, record
 from graphir.runtime.program.cost_model import COST
 from tests.runtime.native.native_processes import (
@@ -78,7 +78,7 @@ def other_values(engine: Any, patch: Callable[..., None]) -> None:
 
 
 def other_ufuncs(engine: Any, patch: Callable[..., None]) -> None:
-    from graphir.runtime.native.abi import numpy_structs as structs
+    from graphir.runtime.native import abi as structs
 
     whole = structs.words
     patch(structs, "words", lambda address: whole(address - 8))
@@ -114,7 +114,7 @@ def test_a_probe_that_fails_is_told_of_once(
             assert right(program, number)
             assert not is_native(program)
     assert [one.name for one in caplog.records] == ["graphir.native"]
-    with pytest.raises(probe.UnusableError) as failed:
+    with pytest.raises(compilation.UnusableError) as failed:
         probe.engine()
     assert str(failed.value) in caplog.text
 
@@ -140,12 +140,12 @@ def test_a_probe_that_is_interrupted_is_begun_again(
 def test_entries_alone_may_fail(
     engine: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from graphir.runtime.native.abi import numpy_structs
+    from graphir.runtime.native import abi
 
     class OtherArrayObject(WordRecord):
         fields = "references type data dims ndim strides base dtype flags"
 
-    monkeypatch.setattr(numpy_structs, "ArrayObject", record(OtherArrayObject))
+    monkeypatch.setattr(abi, "ArrayObject", record(OtherArrayObject))
     program = Program(chain(1), native="now")
     with caplog.at_level(logging.DEBUG):
         assert right(program, 1)
@@ -303,10 +303,10 @@ def test_threads_that_compile_and_call_at_once(
 @needs_llvmlite
 def test_a_job_asked_for_again_meanwhile_is_done_once() -> None:
     done = Done()
-    with background.LOCK:
+    with compilation.LOCK:
         for _ in range(3):
-            background.submit(done.add, 0)
-        background.submit(done.add, 1)
+            compilation.submit(done.add, 0)
+        compilation.submit(done.add, 1)
     end = time.monotonic() + 30
     while len(done.values) < 2 and time.monotonic() < end:
         time.sleep(0.001)
@@ -320,13 +320,13 @@ def test_a_job_may_be_asked_for_while_its_thread_asks_for_another() -> None:
 
     class Asking:
         def __hash__(self) -> int:
-            background.submit(done.append, 1)
+            compilation.submit(done.append, 1)
             return 0
 
         def __call__(self) -> None:
             done.append(2)
 
-    threading.Thread(target=background.submit, args=(Asking(),), daemon=True).start()
+    threading.Thread(target=compilation.submit, args=(Asking(),), daemon=True).start()
     end = time.monotonic() + 10
     while 2 not in done and time.monotonic() < end:
         time.sleep(0.001)
@@ -340,7 +340,7 @@ class Done:
         self.values: list[int] = []
 
     def add(self, value: int) -> None:
-        with background.LOCK:
+        with compilation.LOCK:
             self.values.append(value)
 
 

@@ -10,7 +10,7 @@ import pytest
 from graphir import Graph, ops, trace
 from graphir.control import scan
 from graphir.runtime import Program, interpret
-from graphir.runtime.native.background import LOCK
+from graphir.runtime.native.compilation import LOCK
 from graphir.runtime.native.emitters import has_code
 from graphir.runtime.native.functions import (
     INLINE,

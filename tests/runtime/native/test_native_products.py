@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from graphir import Graph
 from graphir.runtime import Program, interpret
-from graphir.runtime.native.array_ops import integer_products as native
+from graphir.runtime.native import integer_products as native
 from graphir.runtime.program.cost_model import COST
 from tests.support.native_runs import compiled_for, needs_llvmlite
 from tests.support.tables import every

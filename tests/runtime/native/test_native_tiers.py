@@ -12,7 +12,7 @@ import pytest
 
 from graphir import Graph, ops
 from graphir.runtime import Program, execute, interpret, workers
-from graphir.runtime.native import background
+from graphir.runtime.native import compilation
 from graphir.runtime.native import kernels as policy
 from graphir.runtime.program.cost_model import COST
 from tests.support.native_runs import needs_llvmlite, needs_sums
@@ -100,17 +100,17 @@ def test_jobs_are_done_after_an_interrupt_or_a_failure(
         raise KeyboardInterrupt
 
     def asked_for() -> list[int]:
-        background.submit(done.append, 1)
+        compilation.submit(done.append, 1)
         return done
 
     done = list[int]()
     monkeypatch.setattr(threading, "excepthook", lambda _: None)
     if broken == "job":
-        background.submit(interrupted)
+        compilation.submit(interrupted)
     else:
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
             patch.setattr(threading.Thread, "start", interrupted)
-            background.submit(len, "")
+            compilation.submit(len, "")
     assert comes(asked_for)
 
 

@@ -37,9 +37,9 @@ from graphir.numpy_api.trace import trace
 from graphir.passes.pipeline import Pass
 from graphir.runtime import Program, interpret
 from graphir.runtime.program import planning, plans
-from graphir.runtime.program.graph_rewrites.axis_orders import in_memory_order, inverse
 from graphir.runtime.program.plans import Plan
 from graphir.runtime.program.region_steps import RegionStep
+from graphir.runtime.program.rewrites.axis_orders import in_memory_order, inverse
 from graphir.runtime.program.steps import CallStep
 from tests.runtime.program.drawn_programs import NUMPY_ERRORS, SPACE, Drawn
 from tests.runtime.program.drawn_statements import BROAD, KINDS, UPDATING

@@ -11,7 +11,7 @@ import pytest
 
 from graphir import Graph, Symbol, ops
 from graphir.runtime import Program, interpret, jit
-from graphir.runtime.native.array_ops.float_products import FloatProduct, float_products
+from graphir.runtime.native.float_products import FloatProduct, float_products
 from graphir.runtime.program.batches import BatchStep
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.steps import CallStep

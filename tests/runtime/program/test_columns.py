@@ -12,7 +12,7 @@ from graphir import Graph, Symbol, ops
 from graphir.numpy_api.trace import trace
 from graphir.runtime import Program, interpret
 from graphir.runtime.program.cost_model import COST
-from graphir.runtime.program.rewrites.columns import ColumnsStep
+from graphir.runtime.program.rewrites.fusion import ColumnsStep
 from tests.support.evaluator import same
 from tests.support.native_runs import TIERS, needs_llvmlite
 

@@ -9,7 +9,7 @@ import numpy as np
 from graphir import DType, Graph, Symbol, ops
 from graphir.passes import lower
 from graphir.runtime import Program, interpret
-from graphir.runtime.program.graph_rewrites.expansion import expand_composites
+from graphir.runtime.program.rewrites.expansion import expand_composites
 from tests.support.evaluator import same
 from tests.support.native_runs import TIERS, needs_llvmlite
 from tests.support.tables import every

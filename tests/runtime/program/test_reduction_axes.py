@@ -10,7 +10,7 @@ import pytest
 from graphir import Graph, ops
 from graphir.passes import lower
 from graphir.runtime import Program, interpret
-from graphir.runtime.program.graph_rewrites.reductions import split_reductions
+from graphir.runtime.program.rewrites.reductions import split_reductions
 from graphir.runtime.program.rows import sums_by_halves
 from tests.support.evaluator import same
 from tests.support.native_runs import TIERS

@@ -119,7 +119,7 @@ def test_a_loop_in_python_goes_on_in_machine_code(
 ) -> None:
     """The rest of the turns, of a `scan` the rest of the rows."""
     pytest.importorskip("llvmlite")
-    from graphir.runtime.native.scalar_loops.scalar_loop import ScalarLoop
+    from graphir.runtime.native.scalar_loops import ScalarLoop
 
     turns: list[int] = []
     compiled = ScalarLoop.is_compiled.fget

@@ -11,7 +11,7 @@ import pytest
 from graphir import DType, Graph, Symbol, ops
 from graphir.runtime import Program, interpret
 from graphir.runtime.program.cost_model import COST
-from graphir.runtime.program.graph_rewrites import reductions
+from graphir.runtime.program.rewrites import reductions
 from tests.support.evaluator import same
 from tests.support.native_runs import TIERS
 from tests.support.tables import every

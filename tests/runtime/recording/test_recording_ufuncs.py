@@ -270,3 +270,26 @@ def test_a_ufuncs_method_without_an_op_is_named_with_operands_and_a_way_round() 
     assert "use x[places] = np.multiply(x[places], ...)" in texts["multiply.at"]
     assert all("ufunc_methods.py" not in text for text in texts.values())
     assert all("test_recording_ufuncs.py" in text for text in texts.values())
+
+
+class Quotient:
+    """An object whose operator calls np.divide in a function of its own."""
+
+    def __init__(self, x, y):
+        self.x, self.y = x, y
+
+    def __add__(self, _):
+        return self.call()
+
+    def call(self):
+        return np.divide(self.x, self.y)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_ufunc_of_a_masked_array_is_no_operator_where_an_operator_called_its_caller():
+    def program(x):
+        result = Quotient(x, np.ma.array([4.0, 0.0], mask=[0, 0])) + 1
+        return result.data, np.ma.getmaskarray(result)
+
+    x = np.array([1.0, 2.0])
+    assert same_results(list(program(x)), list(record(program, x).result))

@@ -17,7 +17,7 @@ import numpy as np
 from graphir import Graph, GraphirError
 from graphir.ops.control import bodies
 from graphir.runtime import from_onnx, interpret
-from graphir.runtime.sources.onnx_.model_interface import text_of_points
+from graphir.runtime.sources.onnx_.source import text_of_points
 
 
 class Verdict(NamedTuple):

@@ -16,8 +16,7 @@ import jax
 from graphir import DType, ExecutionError, Graph, Symbol, ops
 from graphir.runtime import interpret, targets
 from graphir.runtime.targets import TargetError
-from graphir.runtime.targets.jax_.primitives import COMPOSITES, table
-from graphir.runtime.targets.jax_.target import function_of
+from graphir.runtime.targets.jax_ import COMPOSITES, function_of, table
 from tests.peers import CALLS
 from tests.support.engines import agree, graph_of, inputs_of, outcome, settled
 from tests.support.evaluator import same

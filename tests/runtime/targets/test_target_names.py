@@ -20,8 +20,7 @@ from graphir.passes import draw
 from graphir.runtime import interpret
 from graphir.runtime.targets import python, stablehlo
 from graphir.runtime.targets.emission import specialized
-from graphir.runtime.targets.python_.excerpts import defined
-from graphir.runtime.targets.python_.program_text import Identifiers, identifier
+from graphir.runtime.targets.python_.program_text import Identifiers, defined, identifier
 
 ODD = sorted(
     {

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from graphir import DType, ExecutionError, Graph, GraphirError, ops
 from graphir.runtime import interpret
 from graphir.runtime.targets import TargetError, python
-from graphir.runtime.targets.python_.excerpts import SOURCES, names_defined, read
 from graphir.runtime.targets.python_.expressions import COMPOSITES, PYTHON
+from graphir.runtime.targets.python_.program_text import SOURCES, names_defined, read
 from tests.runtime.targets.target_engines import drawn
 from tests.runtime.targets.target_table import rows
 from tests.support.drawing import Program, programs

@@ -1,1 +1,0 @@
-"""Reductions and accumulations of symbols that no single op computes."""

@@ -1,1 +1,0 @@
-"""Views of arrays: the steps from an array to a view, and the effect of a write to the view."""

@@ -1,1 +1,0 @@
-"""Lazy evaluation: pending array expressions, and their computation on demand."""

@@ -1,1 +1,0 @@
-"""Loops over scalars as machine code."""

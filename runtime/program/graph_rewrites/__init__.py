@@ -1,1 +1,0 @@
-"""Rewrites of lowered graphs before the planner partitions them."""

@@ -1,1 +1,0 @@
-"""Views of recorded arrays: indexing, assignment, and rows of structured arrays."""
