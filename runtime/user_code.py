@@ -71,7 +71,7 @@ def dtypes_at(error: BaseException) -> str:
     return "\n".join(innermost)
 
 
-MOST_FRAMES = 3
+MOST_FRAMES = 5
 """The most calls of the user's code that a note describes."""
 
 

@@ -1,9 +1,10 @@
 """Score the sentences of reports on public bugs that were committed before their first run.
 
 `python -m tests.unseen_bugs.score round1` runs each program of a folder in a process of its own,
-recorded or imported, and audits it on its inputs. A bug is named if one of the first three sentences,
-or the error that refuses the program, has an accepted line (of ONNX: an accepted node). A fix counts
-if it is offered with a grade; `--apply` writes its edits into a copy and runs the folder's check.
+recorded or imported, and audits it on its inputs. A bug is named if one of the first three
+sentences, or the error that refuses the program, has an accepted line (of ONNX: an accepted node).
+A fix counts if it is offered with a grade; `--apply` writes its edits into a copy and runs the
+folder's check.
 """
 
 from __future__ import annotations

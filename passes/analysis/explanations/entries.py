@@ -404,13 +404,22 @@ class EntryWalk:
         return self.births(symbol)[0]
 
 
+def first_of_dtype(symbol: Symbol) -> Symbol:
+    """Return the first step behind a value that has its dtype."""
+    dtype = symbol.dtype
+    while True:
+        values = (x for x in symbol.args if x.args and not isinstance(x.type, NoTensorType))
+        following = next((x for x in values if x.type.dtype is dtype), None)
+        if following is None:
+            return symbol
+        symbol = following
+
+
 def since(symbol: Symbol) -> str:
     """Return ` since line 7: text`, for the first step behind a value that has its dtype; or ""."""
-    dtype, step = symbol.dtype, symbol
-    while following := [x for x in step.args if x.args and x.dtype is dtype]:
-        step = following[0]
-    source = expression(step.location)
-    return f" since line {step.location.line}: {source.brief}" if source is not None else ""
+    place = first_of_dtype(symbol).location
+    source = expression(place)
+    return f" since line {place.line}: {source.brief}" if source is not None else ""
 
 
 def is_narrower(dtype: DType, other: DType) -> bool:

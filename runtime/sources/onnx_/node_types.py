@@ -23,6 +23,7 @@ import numpy as np
 from graphir.conversions import convert
 from graphir.ops.dims import Dim, Size
 from graphir.ops.types import OpaqueType
+from graphir.passes.analysis.explanations.entries import first_of_dtype
 from graphir.public import DType, GraphError, GraphirError, Symbol, TensorType, ops
 from graphir.runtime.sources.onnx_.model import DTYPES, domain_of, text_of
 from graphir.runtime.sources.onnx_.static_values import StaticValues
@@ -470,7 +471,9 @@ def misfits(
             continue
         is_result = any(result.type_str == variable for result in schema.outputs)
         target = _target(group, fit, declared if is_result else Declared(None, False))
-        operands = " and ".join(f"{type_name(onnx, x.symbol.dtype)} ({x.name})" for x in group)
+        operands = " and ".join(
+            f"{type_name(onnx, x.symbol.dtype)} ({x.name}{_maker(x.symbol)})" for x in group
+        )
         demand = "has one type" if len(dtypes) > 1 else f"takes no {type_name(onnx, *dtypes)}"
         if target is None:
             raise GraphError(f"{schema.name} {demand}", got=operands, fix="insert a Cast")
@@ -483,6 +486,13 @@ def misfits(
                 note = f"{schema.name} {demand}, and ONNX promotes nothing; got {operands}; {fix}"
                 results.append(Misfit(operand, target, note))
     return results
+
+
+def _maker(symbol: Symbol) -> str:
+    """Return the node that made a value's dtype of another one, as `, since Cast_18`; else ""."""
+    step = first_of_dtype(symbol)
+    node = step.location.file
+    return f", since {node}" if step.args and node and not step.location.line else ""
 
 
 Parameters: TypeAlias = "tuple[list[tuple[str, str, bool]], dict[str, frozenset[DType]]]"
