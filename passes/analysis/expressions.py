@@ -7,6 +7,7 @@ outermost operation: the two sides of an operator, the object of a method, the a
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 from itertools import accumulate, takewhile
@@ -16,10 +17,12 @@ import numpy as np
 
 from graphir.location import Location
 from graphir.numpy_api.signatures import signature_of
-from graphir.public import DType, Graph
+from graphir.public import DType, Graph, ops
 from graphir.source_text import source_line
 
-MODULES = frozenset({"ops", "graphir", "np", "numpy", "math", "jnp", "scipy", "torch", "xp"})
+MODULES = frozenset(
+    "F cp graphir jax jnp lax math nn np numpy onp ops scipy tf torch xp".split()  # noqa: SIM905
+)
 """Names of modules: the first operand is an argument in `np.sin(x)`, the object in `x.sum()`."""
 
 
@@ -264,7 +267,7 @@ def _operands(statement: ast.stmt) -> list[tuple[ast.expr, bool]]:
             return [(statement.target, False), (statement.value, False)]
         case ast.Assign():
             return [(statement.value, False)]
-        case ast.Expr(value=ast.Call() as call):
+        case ast.Expr(value=ast.Call() as call) if _is_of_arrays(call.func):
             arguments = [(expr, True) for expr in _arguments(call.args)]
             return [*((expr, False) for expr in _receiver(call.func)), *arguments]
         case ast.Expr(value=ast.BinOp() as node):
@@ -278,6 +281,26 @@ def _operands(statement: ast.stmt) -> list[tuple[ast.expr, bool]]:
             return [(node.value, False)]
         case _:
             return []
+
+
+def _is_of_arrays(function: ast.expr) -> bool:
+    """Whether a function is one of a library's, whose arguments are the operands of its op.
+
+    The arguments of a program's own function are not.
+    """
+    match function:
+        case ast.Name(id=name):
+            return hasattr(np, name) or hasattr(ops, name)
+        case ast.Attribute(value=value, attr=name):
+            while isinstance(value, ast.Attribute):
+                value = value.value
+            if isinstance(value, ast.Name) and value.id in MODULES:
+                return True
+            tensor = getattr(sys.modules.get("torch"), "Tensor", None)
+            kinds = (np.ndarray, ops, tensor)
+            return not name.startswith("__") and any(hasattr(kind, name) for kind in kinds)
+        case _:
+            return False
 
 
 def _is_number(node: ast.expr) -> bool:
@@ -313,6 +336,12 @@ def _arguments(arguments: Sequence[ast.expr]) -> list[ast.expr]:
 # -- how libraries write casts
 
 
+SCALARS = frozenset(
+    "float64 float32 float16 double single int64 int32 int16 int8".split()  # noqa: SIM905
+)
+"""Types of NumPy that make a scalar of a number."""
+
+
 class CastSyntax(NamedTuple):
     """Format strings: a cast of the operand `{x}` to `{dtype}`, the dtype alone, a number of it.
 
@@ -325,7 +354,21 @@ class CastSyntax(NamedTuple):
     argument: str = '"{dtype}"'
 
     def cast_of(self, text: str, dtype: DType) -> str:
-        """Return the cast of an operand that a text writes."""
+        """Return the cast of an operand that a text writes.
+
+        A number, a list, and a scalar of NumPy get the type's call, since they have no `astype`.
+        """
+        node = statement(text)
+        value = node.value if isinstance(node, ast.Expr) else None
+        match value:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="np" | "jnp"), attr=name)) as call:
+                if name in SCALARS and self.cast.startswith("{x}.astype"):
+                    return f"{self.number_of('', dtype)[:-2]}{text[call.func.end_col_offset :]}"
+            case ast.List() | ast.Tuple() | ast.Constant():
+                if number := self.number_of(text, dtype):
+                    return number
+            case _:
+                pass
         x = text if primary(text) or not self.cast.startswith("{x}") else f"({text})"
         name = _ONNX.get(dtype, str(dtype).upper().replace("_", ""))
         return self.cast.format(x=x, dtype=dtype, name=name)

@@ -195,6 +195,14 @@ def _dtype_cause(report: CastReport, cause: Cause) -> str:
         name = source.text[slice(*span)]
         rule = f"`{name}`, which is {cause.after} under {report.graph.rules.name}"
         return f"{head} converts {cause.before} to {rule}{fix}"
+    if step.op is ops.input:
+        names = zip(step.graph.inputs, step.graph.input_names, strict=True)
+        name = next(name for x, name in names if x is step)
+        head = _what_is_wide(report, cause)
+        return f"{head} because the argument `{printable(name)}` is {cause.after}"
+    if step.op is ops.cast and not in_call(step):
+        text = f": {printable(source.brief)}" if source else ""
+        return f"{head} converts {values[0].dtype} to {cause.after}{text}{fix}"
     call = None if entry.argument is None else _argument(report, entry, entry.argument)
     if entry.argument is not None and call is not None:
         wide = _article(str(entry.argument.dtype))

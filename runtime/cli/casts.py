@@ -78,6 +78,11 @@ def add_filters(command: argparse.ArgumentParser) -> None:
     """Add the options that select rows of a report, and --against."""
     add_only(command)
     command.add_argument(
+        "--keep",
+        metavar="DTYPE",
+        help="the dtype that results should have: names each line that makes a wider one",
+    )
+    command.add_argument(
         "--kind",
         choices=(*get_args(Kind), *get_args(StepLoss)),
         help="one kind; legalization lowers",
@@ -138,6 +143,8 @@ def _write_reports(run: Callable[..., CastReport], args: argparse.Namespace) -> 
 def selected(report: CastReport, args: argparse.Namespace) -> CastReport:
     """Return the report of the rows that pass the filters, compared with the rules of --against."""
     exact = False if args.lossy else None
+    if args.keep is not None:
+        report = report.keeping(args.keep)
     report = report.only(args.kind, exact, args.layer, args.dtype, args.loss, args.only)
     return report.compared(args.against) if args.against else report
 

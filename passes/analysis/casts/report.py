@@ -83,6 +83,8 @@ class CastReport(ItemSequence[CastRow]):
         self.results: tuple[NDArray[Any], ...] = ()
         self.unseen: tuple[Unseen, ...] = ()
         self.against: GraphDiff | None = None
+        self.kept: DType | None = None
+        """The dtype that results should have, if the caller says it."""
         self.program = ProgramInterface()
 
     @property
@@ -131,6 +133,13 @@ class CastReport(ItemSequence[CastRow]):
         rows, losses = filter(satisfies, self.rows), filter(satisfies, self.losses)
         return self._with(rows=tuple(rows), losses=tuple(losses), _whole=self._unfiltered)
 
+    def keeping(self, dtype: DTypeLike) -> CastReport:
+        """Return the report with the causes of all dtypes wider than this one in `sentences`.
+
+        The causes are then also the casts and the arguments that the program asks for.
+        """
+        return self._with(kept=DType(dtype), _whole=None)
+
     def causes(self) -> CastReport:
         """Return a report of the causes only: the first cast of each cascade."""
         rows = tuple(row for row in self if row.cause is None)
@@ -158,7 +167,7 @@ class CastReport(ItemSequence[CastRow]):
     def dtype_causes(self) -> list[Cause]:
         """The steps by which values have wider dtypes than the data, those of outputs first."""
         graph = inlined(self.graph)
-        return dtype_causes(graph, self._data_of(graph))
+        return dtype_causes(graph, self._data_of(graph), self.kept)
 
     def _data_of(self, graph: Graph) -> list[Symbol]:
         """Return the inputs of a graph that are data of the program, and not its parameters.

@@ -15,7 +15,13 @@ import numpy as np
 from graphir.location import Location
 from graphir.ops.types import NoTensorType
 from graphir.passes.analysis.casts.behind_casts import uncast
-from graphir.passes.analysis.explanations.edits import Edit, birth_edit, dtype_edit, operand_edit
+from graphir.passes.analysis.explanations.edits import (
+    Edit,
+    birth_edit,
+    dtype_edit,
+    operand_edit,
+    value_edit,
+)
 from graphir.passes.analysis.explanations.entries import Entry, EntryWalk, is_narrower
 from graphir.passes.analysis.expressions import expression, is_a_call
 from graphir.passes.analysis.rebuild import own_dtype
@@ -59,12 +65,12 @@ class Cause(NamedTuple):
         return self.entries[0].step
 
 
-def dtype_causes(graph: Graph, data: Sequence[Symbol]) -> list[Cause]:
+def dtype_causes(graph: Graph, data: Sequence[Symbol], keep: DType | None = None) -> list[Cause]:
     """Return the causes of the dtypes of a graph with inline control flow, for inputs of `data`.
 
-    Those of outputs come first, in the order of the program.
+    Those of outputs come first, in the order of the program. `keep` is as for EntryWalk.
     """
-    walk = EntryWalk(graph, data)
+    walk = EntryWalk(graph, data, keep)
     if not walk.entries and not walk.mixed:
         return []
     return _Search(walk, data).causes()
@@ -167,6 +173,11 @@ class _Search:
         if edits and complete and len(edits) <= MOST and self._holds(entries, defaults, casts):
             operands = [uncast(self.graph.symbols[at].args[i]) for at, i in casts]
             yield Remedy(tuple(edits), "inferred", wanted, self._loss(operands, wanted))
+        if self.walk.keep is not None and first.step.args:
+            values = {x.step.index: x.wanted for x in entries}
+            edits = dict.fromkeys(filter(None, (value_edit(x.step, x.wanted) for x in entries)))
+            if edits and len(edits) <= MOST and self._holds(entries, values, {}):
+                yield Remedy(tuple(edits), "inferred", wanted)
 
     def _operand_edit(self, entry: Entry) -> Edit | None:
         step = entry.step
@@ -199,7 +210,7 @@ class _Search:
     ) -> bool:
         """Whether the graph with edits has the outputs of the walk, and all entries but these."""
         walk, outputs = self.walk, self.graph.outputs
-        trial = EntryWalk(self.graph, self.data, edits, casts)
+        trial = EntryWalk(self.graph, self.data, walk.keep, edits, casts)
         if any(x is entries[0] for x in walk.mixed):
             return trial.refused <= walk.refused and len(trial.mixed) < len(walk.mixed)
         rest = {x.step.index for x in walk.entries} - {x.step.index for x in entries}

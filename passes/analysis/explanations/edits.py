@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from graphir.location import Location
 from graphir.passes.analysis.expressions import (
+    SCALARS,
     CastSyntax,
     default_dtype,
     dtype_position,
@@ -50,6 +51,21 @@ def birth_edit(birth: Symbol, dtype: DType) -> Edit | None:
     return Edit(place, made) if made and made != text else None
 
 
+def value_edit(step: Symbol, dtype: DType) -> Edit | None:
+    """Return the edit that makes the value of an expression in a dtype; None without source.
+
+    An expression that names the dtype that it has gets the other name; any other one is cast.
+    """
+    place = step.location
+    source = None if place.compound else expression(place)
+    if source is None or not isinstance(statement(source.text), ast.Expr):
+        return None
+    named = source.brief.replace(str(step.type.dtype), str(dtype))
+    is_named = named != source.brief
+    text = named if is_named else converted(source.brief, step.rank, dtype, syntax_of(step.graph))
+    return Edit(place, text)
+
+
 def dtype_edit(cast: Symbol, dtype: DType) -> Edit | None:
     """Return the edit that names a dtype in a cast to `float` or `int`; None for another cast."""
     source = None if cast.location.compound else expression(cast.location)
@@ -90,7 +106,7 @@ def _made(text: str, dtype: DType, syntax: CastSyntax) -> str:
     call = node.value if isinstance(node, ast.Expr) else None
     match call:
         case ast.Call(func=ast.Attribute(value=ast.Name(id=module), attr=name)):
-            if name in _SCALARS and hasattr(DType, str(dtype)):
+            if name in SCALARS and hasattr(DType, str(dtype)):
                 return f"{module}.{dtype}{text[call.func.end_col_offset :]}"
             takes = name in _TORCH_MAKERS if module == "torch" else dtype_position(call) is not None
             takes = takes and name not in _REDUCING
@@ -99,7 +115,6 @@ def _made(text: str, dtype: DType, syntax: CastSyntax) -> str:
             return ""
 
 
-_SCALARS = _names("float64 float32 float16 double single int64 int32 int16 int8")
 _REDUCING = _names("sum prod mean var std cumsum cumprod trace")
 _TORCH_MAKERS = _names(
     "arange as_tensor empty eye full linspace logspace ones rand randn scalar_tensor tensor zeros "

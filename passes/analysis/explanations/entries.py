@@ -51,8 +51,10 @@ _BY_DESIGN = (signatures.ACCUMULATION, signatures.POSITION, signatures.CAST)
 class EntryWalk:
     """The dtypes of a graph's symbols without the entries, and the entries.
 
-    `data` are the inputs that are data. `edits` are dtypes of symbols, and `casts` of operands by
-    (index of the user, position). `dtypes` has by index the dtype of each symbol, None without one;
+    `data` are the inputs that are data. `keep` is the dtype that the user wants: then whatever is
+    wider is an entry, also what the program asks for. `edits` are dtypes of symbols, and `casts` of
+    operands by (index of the user, position). `dtypes` has by index the dtype of each symbol, None
+    without one;
     `refused` the symbols whose operands the rules refuse.
     """
 
@@ -60,11 +62,12 @@ class EntryWalk:
         self,
         graph: Graph,
         data: Collection[Symbol],
+        keep: DType | None = None,
         edits: Mapping[int, DType] | None = None,
         casts: Mapping[tuple[int, int], DType] | None = None,
-        pinned: Collection[int] = (),
     ) -> None:
         self.graph, self.edits, self.casts = graph, edits or {}, casts or {}
+        self.keep = keep
         before = graph.rules_before
         self.rules = graph.rules if before is None else rules(cast(Any, before))
         self.entries: list[Entry] = []
@@ -74,7 +77,7 @@ class EntryWalk:
         self.dtypes: list[Any] = []
         self._mended: dict[DType, DType] = {}
         """The dtypes of results of entries, each with what it is without the last entry."""
-        self._pinned = set(pinned)
+        self._pinned: set[int] = set()
         self._given = {x.index for x in data}
         self._data = {*self._given}
         while True:
@@ -127,7 +130,12 @@ class EntryWalk:
             return edit
         dtype = symbol.type.dtype
         if not symbol.args:
-            return self._made(symbol, dtype)
+            is_wide = symbol.index in self._given and self._is_too_wide(dtype)
+            return (
+                self._enter(Entry(symbol, None, dtype, dtype))
+                if is_wide
+                else self._made(symbol, dtype)
+            )
         if self._has_other_operands(symbol):
             dtype = self._inferred(symbol)
         if not self.reaches(symbol):
@@ -135,17 +143,28 @@ class EntryWalk:
         if symbol.op is not ops.cast and all(self.dtypes[x.index] is dtype for x in symbol.args):
             return dtype
         entry = self._entry(symbol, dtype)
+        if entry is None and self._is_too_wide(dtype):
+            entry = Entry(symbol, None, dtype, dtype)
         if entry is None:
             return dtype
         is_given = entry.birth is not None and entry.birth.index in self._given
         if is_given or self._is_inside(entry):
             self.mixed.append(entry)
             return dtype
+        return self._enter(entry)
+
+    def _enter(self, entry: Entry) -> DType:
+        """Note an entry, and return the dtype with which the walk goes on."""
+        if self.keep is not None and self._is_too_wide(entry.dtype):
+            entry = entry._replace(wanted=self._wanted(entry.dtype, [self.keep]))
         self.entries.append(entry)
         self._mended[entry.dtype] = entry.wanted
         if entry.position is not None:
-            self._mend_carry(symbol.args[entry.position], entry)
+            self._mend_carry(entry.step.args[entry.position], entry)
         return entry.wanted
+
+    def _is_too_wide(self, dtype: DType) -> bool:
+        return self.keep is not None and is_narrower(self.keep, dtype)
 
     def _is_inside(self, entry: Entry) -> bool:
         """Whether a function of a library widens values of its own, and no line of the user's."""
@@ -298,7 +317,8 @@ class EntryWalk:
         wanted = self._wanted(dtype, [self._of(operands[i]) for i in narrow])
         for i in wide:
             births = self.births(operands[i])
-            if i not in others and all(x.op is ops.cast for x in births):
+            is_asked = all(x.op is ops.cast for x in births)
+            if i not in others and is_asked and self.keep is None:
                 return None  # the program asks for it
         if wide:
             position = (others or wide)[0]
