@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import sys
 import sysconfig
 from collections.abc import Generator, Iterator, Mapping
@@ -40,7 +41,7 @@ INSTALLED = (
 
 @contextmanager
 def noting_errors() -> Generator[None]:
-    """Context manager: an exception of the program gets a note with its line and the dtypes there.
+    """Context manager: an exception about dtypes gets a note with its line and the dtypes there.
 
     The exception stays the program's. A refusal of the project says these itself.
     """
@@ -49,10 +50,13 @@ def noting_errors() -> Generator[None]:
     except GraphirError:
         raise
     except Exception as error:
-        note = dtypes_at(error)
+        note = dtypes_at(error) if _ABOUT_DTYPES.search(str(error)) else ""
         if note and note not in getattr(error, "__notes__", ()):
             error.add_note(note)
         raise
+
+
+_ABOUT_DTYPES = re.compile(r"type|overflow|cast|convert|Half|[Ff]loat|Double|int\d")
 
 
 def dtypes_at(error: BaseException) -> str:

@@ -267,11 +267,11 @@ def _first_lost(symbol: Symbol, wanted: DType) -> complex | None:
 
 def _is_same(symbol: Symbol, birth: Symbol) -> bool:
     """Whether a symbol is an execution of the expression of another one."""
-    return symbol is birth or (
-        symbol.op is birth.op
-        and symbol.type.dtype is birth.type.dtype
-        and symbol.location.place == birth.location.place
-    )
+    if symbol is birth or isinstance(symbol.type, NoTensorType):
+        return symbol is birth
+    is_part = symbol.op is birth.op or birth.location.compound
+    is_alike = is_part and symbol.type.dtype is birth.type.dtype
+    return is_alike and symbol.location.place == birth.location.place
 
 
 def _is_written(walk: EntryWalk, entry: Entry) -> bool:

@@ -39,13 +39,13 @@ def birth_edit(birth: Symbol, dtype: DType) -> Edit | None:
     expression is cast.
     """
     place, syntax = birth.location, syntax_of(birth.graph)
-    source = None if place.compound else expression(place)
+    source = expression(place)
     node = statement(source.text) if source else None
     if source is None or not isinstance(node, ast.Expr):
         return None
     text = source.brief
     made = _made(text, dtype, syntax)
-    is_value = birth.op is not ops.constant and birth.op is not ops.input
+    is_value = birth.op not in (ops.constant, ops.input) and not place.compound
     if not made and (is_value or isinstance(node.value, (ast.List, ast.Tuple))):
         made = converted(text, birth.rank, dtype, syntax)
     return Edit(place, made) if made and made != text else None

@@ -76,7 +76,9 @@ class EntryWalk:
         self.refused: set[int] = set()
         self.dtypes: list[Any] = []
         self._mended: dict[DType, DType] = {}
-        """The dtypes of results of entries, each with what it is without the last entry."""
+        """The dtypes of results of entries and edits, each with what it is without the last one."""
+        places = {**self.edits, **{at: dtype for (at, _), dtype in self.casts.items()}}
+        self._mended.update((graph.symbols[at].type.dtype, to) for at, to in places.items())
         self._pinned: set[int] = set()
         self._given = {x.index for x in data}
         self._data = {*self._given}
@@ -140,7 +142,8 @@ class EntryWalk:
             dtype = self._inferred(symbol)
         if not self.reaches(symbol):
             return dtype
-        if symbol.op is not ops.cast and all(self.dtypes[x.index] is dtype for x in symbol.args):
+        is_one = all(self.dtypes[x.index] is dtype for x in symbol.args)
+        if is_one and symbol.op is not ops.cast and symbol.op not in _UPDATES:
             return dtype
         entry = self._entry(symbol, dtype)
         if entry is None and self._is_too_wide(dtype):
@@ -200,7 +203,7 @@ class EntryWalk:
         return mended if follows else dtype
 
     def _has_other_operands(self, symbol: Symbol) -> bool:
-        if any(map(self.is_changed, symbol.args)):
+        if any(map(self.is_changed, symbol.args)) or (symbol.op is ops.cast and self._mended):
             return True
         if type(symbol.op) is Junction:
             return symbol.op.enters and symbol.args[0].type.dtype is not symbol.type.dtype

@@ -143,7 +143,8 @@ def test_a_widening_inside_a_program_of_mixed_inputs_names_its_consequences() ->
     (sentence,) = cast_report(g).sentences
     assert sentence == (
         f"bfloat16 becomes float32, for 2 steps after it, because line {line} multiplies by "
-        f'`scale`, a float32 of line {line - 1}; write x * scale.astype("bfloat16")'
+        f'`scale`, a float32 of line {line - 1}; write x * scale.astype("bfloat16") '
+        "(inferred: bfloat16)"
     )
 
 
