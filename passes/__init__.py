@@ -12,17 +12,20 @@ from graphir.passes.fold_constants import fold_constants
 from graphir.passes.implicit_cast import implicit_cast
 from graphir.passes.legalize import legalize
 from graphir.passes.pipeline import Pipeline, lower
+from graphir.passes.reports.annotated import Annotated, annotate
 from graphir.passes.reports.picture import draw
 from graphir.passes.simplify_casts import simplify_casts
 from graphir.passes.weak_types import weak_types
 
 __all__ = [
+    "Annotated",
     "CastReport",
     "CastRow",
     "GraphDiff",
     "Pipeline",
     "Policy",
     "RulesDiff",
+    "annotate",
     "cast_report",
     "common_subexpressions",
     "dead_code",

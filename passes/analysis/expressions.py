@@ -210,7 +210,7 @@ def _spans(text: str) -> tuple[tuple[int, int], ...]:
             (root,) = ast.parse(f"{before}{text}{after}").body
         except (SyntaxError, ValueError):
             continue
-        place, operands = _Places(text, before.count("\n")).of, _operands(root)
+        place, operands = _Places(text, before.count("\n")).of, operand_nodes(root)
         spans = [
             (place(node.lineno, node.col_offset), place(node.end_lineno, node.end_col_offset))
             for node, _ in operands
@@ -250,7 +250,7 @@ def _with_parentheses(text: str, start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
-def _operands(statement: ast.stmt) -> list[tuple[ast.expr, bool]]:
+def operand_nodes(statement: ast.stmt) -> list[tuple[ast.expr, bool]]:
     """Return a statement's operand nodes, each with whether the brackets of a call enclose it."""
     match statement:
         case ast.AugAssign():
