@@ -16,15 +16,18 @@ from graphir.passes.optimizations import (
 )
 from graphir.passes.pipeline import Pipeline, lower
 from graphir.passes.reports import draw
+from graphir.passes.reports.annotated import Annotated, annotate
 from graphir.passes.weak_types import weak_types
 
 __all__ = [
+    "Annotated",
     "CastReport",
     "CastRow",
     "GraphDiff",
     "Pipeline",
     "Policy",
     "RulesDiff",
+    "annotate",
     "cast_report",
     "common_subexpressions",
     "dead_code",

@@ -1,7 +1,8 @@
-"""The IPython extension: after `%load_ext graphir`, the magics `%%audit` and `%%casts`.
+"""The IPython extension: after `%load_ext graphir`, the magics of NAMES.
 
-`%%audit` runs its cell as the user wrote it, records it, and returns the report, which the notebook
-shows. The lines of the cell count from the line of the magic, as in the notebook.
+A magic runs its cell as the user wrote it, records it, and returns the report or the annotated
+source, which the notebook shows. The lines of the cell count from the line of the magic, as in the
+notebook.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from types import FrameType
 from typing import Any, NoReturn, Protocol
 
 from graphir.display import printable
-from graphir.passes import CastReport, cast_report
+from graphir.passes import Annotated, CastReport, annotate, cast_report
 from graphir.passes.reports import DTYPE_FORMATS, REPORT_FORMATS
+from graphir.passes.reports.annotated import ANNOTATED_FORMATS
 from graphir.public import DType, Graph, GraphError, GraphirError
 from graphir.runtime.cli.arguments import add_rule_set, output_format, user_frames, write_text
 from graphir.runtime.cli.casts import add_filters, add_run_options, selected
@@ -27,7 +29,7 @@ from graphir.runtime.recording.flat_code import CodeCell
 from graphir.runtime.recording.values import plains
 from graphir.source_text import displayed_path, is_cell
 
-NAMES = ("audit", "casts")
+NAMES = ("audit", "casts", "annotate")
 
 NOTES = 5
 """The most steps that a magic names as not recorded."""
@@ -71,7 +73,7 @@ def unload(shell: Shell) -> None:
 def _magic(shell: Shell, name: str) -> Callable[..., Any]:
     usage: Any = import_module("IPython.core.error").UsageError
 
-    def magic(line: str, cell: str) -> CastReport | None:
+    def magic(line: str, cell: str) -> CastReport | Annotated | None:
         try:
             return _run(shell, name, line, cell)
         except Exception as error:
@@ -88,7 +90,7 @@ def _magic(shell: Shell, name: str) -> Callable[..., Any]:
     return magic
 
 
-def _run(shell: Shell, name: str, line: str, cell: str) -> CastReport | None:
+def _run(shell: Shell, name: str, line: str, cell: str) -> CastReport | Annotated | None:
     parser = _parser(name)
     try:
         args = parser.parse_args(shlex.split(line))
@@ -128,11 +130,13 @@ def _parser(name: str) -> argparse.ArgumentParser:
     what = {
         "audit": "Run the cell, and report what its casts did to its data, beside wide arithmetic.",
         "casts": "Run the cell, and report its casts: where, why, by which rule, at what loss.",
+        "annotate": "Run the cell, and show its lines with the dtype of each expression.",
     }
     parser = _MagicParser(prog=f"%%{name}", description=what[name], add_help=False)
     parser.add_argument("-h", "--help", action="store_true", help="show this text")
     add_rule_set(parser, None, "the rule set of the recording, which promotes as NumPy does")
-    add_filters(parser)
+    if name != "annotate":
+        add_filters(parser)
     if name == "audit":
         add_run_options(parser)
     parser.add_argument(
@@ -170,8 +174,14 @@ def _caller(shell: Shell) -> FrameType | None:
 
 def _report(
     name: str, value: Any, recording: Recording, args: argparse.Namespace
-) -> CastReport | None:
+) -> CastReport | Annotated | None:
     """Return the report, and write it to the file of --output; of several dtypes print a table."""
+    if name == "annotate":
+        annotated = annotate(value if isinstance(value, Graph) else recording)
+        if args.output:
+            format_ = output_format(args, ANNOTATED_FORMATS, "text")
+            write_text(ANNOTATED_FORMATS[format_](annotated), args)
+        return annotated
     if isinstance(value, Graph) and name == "audit":
         raise GraphError(
             "audit: a graph runs on inputs", got=repr(value), fix="write execute(graph, x)"

@@ -220,7 +220,7 @@ def _spans(text: str) -> tuple[tuple[int, int], ...]:
             (root,) = ast.parse(f"{before}{text}{after}").body
         except (SyntaxError, ValueError):
             continue
-        place, operands = _Places(text, before.count("\n")).of, _operands(root)
+        place, operands = _Places(text, before.count("\n")).of, operand_nodes(root)
         spans = [
             (place(node.lineno, node.col_offset), place(node.end_lineno, node.end_col_offset))
             for node, _ in operands
@@ -260,7 +260,7 @@ def _with_parentheses(text: str, start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
-def _operands(statement: ast.stmt) -> list[tuple[ast.expr, bool]]:
+def operand_nodes(statement: ast.stmt) -> list[tuple[ast.expr, bool]]:
     """Return a statement's operand nodes, each with whether the brackets of a call enclose it."""
     match statement:
         case ast.AugAssign():
@@ -290,17 +290,21 @@ def _is_of_arrays(function: ast.expr) -> bool:
     """
     match function:
         case ast.Name(id=name):
-            return hasattr(np, name) or hasattr(ops, name)
+            return name in _FUNCTIONS
         case ast.Attribute(value=value, attr=name):
             while isinstance(value, ast.Attribute):
                 value = value.value
             if isinstance(value, ast.Name) and value.id in MODULES:
                 return True
             tensor = getattr(sys.modules.get("torch"), "Tensor", None)
-            kinds = (np.ndarray, ops, tensor)
-            return not name.startswith("__") and any(hasattr(kind, name) for kind in kinds)
+            is_method = name in _METHODS or hasattr(tensor, name)
+            return is_method and not name.startswith("__")
         case _:
             return False
+
+
+_FUNCTIONS = frozenset((*dir(np), *dir(ops)))
+_METHODS = frozenset((*dir(np.ndarray), *dir(ops)))
 
 
 def _is_number(node: ast.expr) -> bool:

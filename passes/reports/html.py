@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from itertools import pairwise
@@ -44,19 +44,23 @@ def report_html(report: CastReport, most: int = ROWS) -> str:
     The table has the `most` worst rows, and the reader can filter it. The page's Content Security
     Policy forbids all loads. The page is readable without its script.
     """
-    style, script = _part("page.css"), _part("page.js")
     first = phrases.unseen(report)[:1]
     title = first[0] if first else f"Casts of {printable(report.graph.name, 80)}"
+    return page(title, _sections(report, title, most), _part("page.js"))
+
+
+def page(title: str, sections: Iterable[str], script: str = "") -> str:
+    """Return a self-contained page, whose Content Security Policy forbids all loads."""
     head = [
         '<meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         '<meta name="color-scheme" content="light dark">',
         f'<meta http-equiv="Content-Security-Policy" content="{_policy(script)}">',
         tag("title", text(title)),
-        tag("style", style),
+        tag("style", _part("page.css")),
     ]
-    body = [*_sections(report, title, most), tag("script", script)]
-    document = tag("html", tag("head", *head), "\n", tag("body", "\n".join(body)), lang="en")
+    body = "\n".join([*sections, tag("script", script)])
+    document = tag("html", tag("head", *head), "\n", tag("body", body), lang="en")
     return f"<!doctype html>\n{document}\n"
 
 

@@ -79,10 +79,13 @@ def json_array(values: Iterable[str]) -> str:
     return f"[\n    {lines}\n  ]" if lines else "[]"
 
 
-def schema() -> dict[str, Any]:
-    """Return the JSON Schema (2020-12) of the documents of `report_json`."""
+def schema(name: str = "casts") -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of the documents of `report_json`, or of `annotated_json`.
+
+    `name` is "casts" or "annotated".
+    """
     from importlib.resources import files
 
     return json.loads(
-        files("graphir.passes.reports").joinpath("casts.schema.json").read_text("utf-8")
+        files("graphir.passes.reports").joinpath(f"{name}.schema.json").read_text("utf-8")
     )

@@ -179,14 +179,16 @@ def _draw(args: argparse.Namespace) -> int:
 # -- the report of a graph, or of a recording of it
 
 
-def load_report(args: argparse.Namespace) -> CastReport:
-    """Return the report of the casts of what a command names.
+def load_report(
+    args: argparse.Namespace, program: Graph | Script | ProgramCall | None = None
+) -> CastReport:
+    """Return the report of the casts of what a command names: of `program`, if it is loaded.
 
     A function of NumPy is recorded on the values of its inputs, as `audit` does; with types among
     them, it is traced. Where the trace refuses the function, or computes a part of it at once, the
     function is recorded on values that are drawn for the types, if it runs on them.
     """
-    program = load_call(args)
+    program = program or load_call(args)
     is_call = isinstance(program, ProgramCall) and program.library == "numpy"
     if not is_call or not args.inputs or args.rules is not None:
         return cast_report(load_graph(args, program))

@@ -17,6 +17,7 @@ from graphir.passes import lower
 from graphir.passes.reports.terminal import terminal_width
 from graphir.public import ExecutionError, Graph, GraphirError
 from graphir.runtime import targets
+from graphir.runtime.cli.annotate import add_annotate
 from graphir.runtime.cli.arguments import (
     Status,
     UsageError,
@@ -94,8 +95,8 @@ def _message(error: BaseException) -> str | None:
 
 
 def _split_arguments(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
-    """Return the arguments of `graphir audit`, and those of its script, which follow `--`."""
-    if "--" not in argv or argv[0] != "audit":
+    """Return the arguments of a command that runs scripts, and those of a script, after `--`."""
+    if "--" not in argv or argv[0] not in ("audit", "annotate"):
         return argv, ()
     place = argv.index("--")
     return argv[:place], argv[place + 1 :]
@@ -206,6 +207,7 @@ def _parser() -> argparse.ArgumentParser:
     add_rules_and_lattices(command)
     _add_graphs(command)
     add_casts(command)
+    add_annotate(command)
     add_draw(command)
     add_export(command)
     add_doctor(command)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache, partial
+from importlib import import_module
 from types import CodeType, FunctionType
 from typing import Any, cast
 
@@ -233,6 +234,7 @@ def new_recorder(name: str, rules: RulesLike, top: CodeType) -> Recorder:
         raise GraphError(
             "a recording within a recording has no graph of its own", fix="call the function itself"
         )
+    import_module("numpy.ma")  # NumPy imports it late: within a step, the step would lose its place
     recorder = ArrayRecorder(Graph(name, rules=rule_set), CallSites(top))
     recorder.enter()
     return recorder

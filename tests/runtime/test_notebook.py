@@ -14,7 +14,7 @@ import pytest
 
 import graphir
 from graphir import Graph, PromotionError
-from graphir.passes import CastReport
+from graphir.passes import Annotated, CastReport
 from graphir.runtime.recording.values import active
 from tests.support.notebooks import Notebook, Outputs, UsageError, notebook_shell
 
@@ -57,7 +57,9 @@ def test_a_cell_runs_as_written_and_is_reported(notebook: Notebook) -> None:
     assert type(shown) is np.ndarray and shown.tolist() == [-2.5 / 3, 0.0]
     report = outputs.result
     assert str(report).startswith("graph In[3]: 5 uses of casts")
-    assert report.sentences[0].startswith("result is float64 because line 7 of In[3] divides by")
+    assert report.sentences[0].startswith(
+        "result and value of line 9 are float64 because line 7 of In[3] divides by"
+    )
     assert {"In[3]:3:12", "In[3]:6:1", "In[3]:7:10"} <= places(outputs)
     assert {output.name for output in report.outputs} >= {"result", "total", "text of line 8"}
 
@@ -232,3 +234,18 @@ def test_ipython_runs_the_magics() -> None:
         shell.run_cell("%unload_ext graphir")
         InteractiveShell.clear_instance()
         linecache.clearcache()
+
+
+def test_annotate_shows_the_lines_of_a_cell(notebook: Notebook, tmp_path: Path) -> None:
+    cell = "def twice(v):\n    return v * np.float64(2)\n\ny = twice(x) + w\ny[:2]\n"
+    outputs = notebook.run(f"%%annotate -o {tmp_path / 'out.json'}\n{cell}")
+    assert isinstance(outputs.result, Annotated) and "y" in notebook.user_ns
+    lines = str(outputs.result).splitlines()
+    assert lines[0] == "In[3]" and "2 | def twice(v):                 # v: float32[5]" in lines
+    assert "5 | y = twice(x) + w              # y: float64[5]" in lines
+    assert '"file": "In[3]", "line": 2' in (tmp_path / "out.json").read_text()
+    graph = 'from graphir import Graph\ng = Graph("g")\ng.output(g.input("int8", (2,)) * 2)\ng\n'
+    built = notebook.run(f"%%annotate\n{graph}").result
+    assert isinstance(built, Annotated) and "int8[2]" in str(built)
+    with pytest.raises(UsageError, match="unrecognized arguments: --lossy"):
+        notebook.run("%%annotate --lossy\nx * 2\n")

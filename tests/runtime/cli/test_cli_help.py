@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphir import Graph, entry_points
+from graphir import Graph, import_names
 from tests.support.commands import cli
 
 COMMANDS = cli("--help")[1].split("COMMAND\n")[1].split("\n\n")[0]
@@ -56,7 +56,7 @@ def test_help_ends_with_an_example_that_runs(name: str) -> None:
 
 
 def test_every_command_has_a_help() -> None:
-    assert len(NAMES) == 15
+    assert len(NAMES) == 16
 
 
 @pytest.mark.parametrize("rules", ["my_lattice.json", "declared_of_tests", "max"])
@@ -83,7 +83,7 @@ def test_rule_sets_by_file_and_entry_point(
     monkeypatch.syspath_prepend(str(folder))
     entry = EntryPoint("declared_of_tests", "script_of_tests:declared", "graphir.rules")
     monkeypatch.setattr(
-        entry_points, "_entry_points", lambda group: EntryPoints([entry]).select(group=group)
+        import_names, "_entry_points", lambda group: EntryPoints([entry]).select(group=group)
     )
     status, out, err = cli(*command.replace("R", rules).split())
     assert status in (0, 1) and out, err

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import inspect
+import os
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 
 from graphir.passes import cast_report
 from graphir.runtime import record
+from tests.support.packages import ROOT
 from tests.support.tables import every
 
 
@@ -109,3 +113,20 @@ def test_a_function_that_is_one_op_has_its_operands(call):
 def test_the_literal_of_a_power_has_the_line_of_the_program() -> None:
     report = record(lambda x: 10.0 ** (x[0] * 2), np.arange(4, dtype=np.float32)).audit()
     assert {row.location.file.rsplit("/", 1)[-1] for row in report.rows} == {Path(__file__).name}
+
+
+def test_the_first_step_of_a_process_on_a_numpy_scalar_has_its_place(tmp_path: Path) -> None:
+    (tmp_path / "first.py").write_text("""
+import numpy as np
+from graphir.runtime import record
+
+def f(x):
+    return np.float64(2) < x
+
+symbols = record(f, np.ones(3, np.float32)).graph.symbols
+print({symbol.location.line for symbol in symbols if symbol.op.name == "less"})
+""")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, str(tmp_path / "first.py")]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert run.stdout == "{6}\n"
