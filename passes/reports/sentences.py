@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from inspect import signature
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -13,9 +13,10 @@ from graphir.escape import printable
 from graphir.ir.op_builder import infer
 from graphir.location import NUMPY
 from graphir.passes.analysis.cast_syntax import CastSyntax, syntax_of
-from graphir.passes.analysis.casts.fixes import number_fix, source_fix
+from graphir.passes.analysis.casts.fixes import maker_fix, number_fix, source_fix, wider
 from graphir.passes.analysis.casts.layers import overflows
-from graphir.passes.analysis.casts.ranking import is_cause, is_modular
+from graphir.passes.analysis.casts.losses import LossRow
+from graphir.passes.analysis.casts.ranking import LossCause, is_modular
 from graphir.passes.analysis.casts.widening import (
     InnerWidening,
     Widening,
@@ -40,7 +41,6 @@ from graphir.source_text import is_cell
 
 if TYPE_CHECKING:
     from graphir.passes.analysis.casts.report import CastReport
-    from graphir.passes.analysis.casts.rows import CastRow
     from graphir.passes.analysis.casts.sites import CastSite
     from graphir.passes.analysis.diff import Change, GraphDiff
 
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 def sentences(report: CastReport) -> list[str]:
     """Return the sentences of a report, the gravest first; none if nothing is to be explained."""
     causes = list(_causes(report))
-    lossy = dict.fromkeys(_loss(report, site, number) for site, number in causes)
-    overflow = _overflow(report, [site.row for site, _ in causes])
+    lossy = dict.fromkeys(_loss(report, cause) for cause in causes)
+    overflow = _overflow(report, {step.index for cause in causes for step in cause.steps})
     widened = [_widened(report, widening) for widening in report.widenings]
     lines = {widening.step.location.place[:2] for widening in report.widenings}
     inner = [x for x in report.inner_widenings if x.step.location.place[:2] not in lines]
@@ -59,7 +59,7 @@ def sentences(report: CastReport) -> list[str]:
     return [printable(text, _LONGEST) for text in texts]  # names come from the program
 
 
-def _overflow(report: CastReport, causes: Sequence[CastRow]) -> list[str]:
+def _overflow(report: CastReport, causes: Set[int]) -> list[str]:
     """Return the sentence about the first op whose values overflow its float dtype, if any does.
 
     Returns none if it is among the causes that other sentences are about.
@@ -68,7 +68,8 @@ def _overflow(report: CastReport, causes: Sequence[CastRow]) -> list[str]:
     if not rows or not report.graph.provenance.library:
         return []
     row = min(rows, key=lambda row: row.symbol.index)
-    if any((x.kind, x.location) == ("overflow", row.location) for x in causes):
+    same = [x for x in report.losses if x.kind == "overflow" and x.location == row.location]
+    if any(x.symbol.index in causes for x in same):
         return []
     measured = row.measured
     assert measured is not None  # of a row that overflows
@@ -125,62 +126,83 @@ def _alike(diff: GraphDiff, cause: Change) -> str:
     return f"; write {printable(fix)}" if result.dtype is dtype and fix else ""
 
 
-LEAST = 0.1
-"""The part of an output's error that a site must explain to be called its cause."""
-
-
-def _causes(report: CastReport) -> Iterator[tuple[CastSite, int]]:
-    """Yield the causes of large errors of outputs, each site once, with the output's number.
+def _causes(report: CastReport) -> Iterator[LossCause]:
+    """Yield the causes of the errors of outputs, those of the same steps once.
 
     If all errors are unknown, the cause is the first site if its integers wrapped, with number -1.
     """
-    yielded: set[int] = set()
-    for number, _ in enumerate(report.outputs):
-        # Losses after one another may each explain more than the whole error.
-        sites = report.sites
-        shares = [min(abs(x.shares[number]), 1.0) if x.shares else 0.0 for x in sites]
-        most = max(shares, default=0.0)
-        least = max(most / 2, LEAST)
-        near = (x for x, share in zip(sites, shares, strict=True) if share >= least)
-        site = next(near, None)
-        if site is not None and id(site) not in yielded and is_cause(site, report.outputs, number):
-            yielded.add(id(site))
-            yield site, number
+    causes: dict[tuple[Symbol, ...], LossCause] = {}
+    for cause in report.loss_causes:
+        causes.setdefault(cause.steps, cause)
+    yield from causes.values()
     first = next(iter(report.sites), None)
-    is_unknown = not any(error.is_known for error in report.outputs)
-    wraps = first is not None and first.row.kind == "wrap" and not is_modular(first)
-    if first is not None and is_unknown and wraps:
-        yield first, -1
+    if first is not None and first.row.kind == "wrap":
+        is_unknown = not any(error.is_known for error in report.outputs)
+        places = {row.symbol.index for row in first.rows}
+        if is_unknown and not is_modular(report.explicit, places):
+            yield LossCause(-1, (first.row.symbol,), (), 0.0, 0.0, is_measured=False)
 
 
-def _loss(report: CastReport, site: CastSite, number: int) -> str:
+def _loss(report: CastReport, cause: LossCause) -> str:
     """Return the sentence about the cause of an output's error."""
+    sites = {row.symbol.index: site for site in report.sites for row in site.rows}
+    rows = [sites.get(step.index) for step in cause.steps]
+    steps = [_lossy_step(report, *pair) for pair in zip(rows, cause.steps, strict=True)]
+    more = len(steps) - _MOST_STEPS
+    rest = [f"{count_text(more, 'other step')}"] if more > 0 else []
+    places = " and ".join([*steps[:_MOST_STEPS], *rest])
+    pairs = zip(rows, cause.steps, strict=True)
+    fixes = dict.fromkeys(
+        fix for site, step in pairs for fix in _fixes(report, (site, rows[0]), step) if fix
+    )
+    fix = f"; write {printable(' and '.join(fixes), 1000)}" if fixes else ""
+    number = cause.output
+    if number < 0:
+        return f"{places}; what it does to the result is unknown{fix}"
+    error = report.outputs[number]
+    name = printable(error.name) if len(report.outputs) > 1 else "the result"
+    estimate = "" if cause.is_measured else ", by estimate"
+    return f"{name} {phrases.wrongness(error)} because {places}{estimate}{fix}"
+
+
+_MOST_STEPS = 2
+"""The most steps of a cause that a sentence describes."""
+
+
+def _lossy_step(report: CastReport, site: CastSite | None, step: Symbol) -> str:
+    """Return what a step did: that of its site, or a store to an array of its dtype."""
+    if site is None:
+        return f"{_place(report, step.location)} stores {step.dtype}"
     row, measured = site.row, site.measured
     count = "" if measured is None else f"{measured.changed:,} of {measured.elements:,} elements"
     act = phrases.ACTS.get(row.kind, "changes {} by " + phrases.conversion(row)).format(count)
-    step = f"{row.source} {row.op}" if row.kind in phrases.VERBS else phrases.what(row)
+    what = f"{row.source} {row.op}" if row.kind in phrases.VERBS else phrases.what(row)
     worst = phrases.loss(site)
     if row.kind not in phrases.VERBS and measured is not None and measured.worst is not None:
         worst = phrases.became(*measured.worst)
-    source = f" in `{printable(row.expression.brief)}`" if row.expression else f" in {step}"
+    source = f" in `{printable(row.expression.brief)}`" if row.expression else f" in {what}"
     source = source if row.location.line else ""
-    fixes = " and ".join(_fixes(report, site))
-    fix = f"; write {printable(fixes, 1000)}" if fixes else ""
-    cause = f"{_place(report, row.location)} {act} ({step}: {worst}){source}"
-    if number < 0:
-        return f"{cause}; what it does to the result is unknown{fix}"
-    error = report.outputs[number]
-    name = printable(error.name) if len(report.outputs) > 1 else "the result"
-    return f"{name} {phrases.wrongness(error)} because {cause}{fix}"
+    return f"{_place(report, row.location)} {act} ({what}: {worst}){source}"
 
 
-def _fixes(report: CastReport, site: CastSite) -> list[str]:
-    """Return the fixes of a site, and of the steps of its line that lost values alike."""
-    row = site.row
+def _fixes(report: CastReport, sites: Sequence[CastSite | None], step: Symbol) -> Iterator[str]:
+    """Yield the fixes of the first of `sites`, and of the steps of its line that lost values alike.
+
+    An array to which a step without a site stores gets the dtype that holds the values of the last.
+    """
+    *_, last = sites
+    if sites[0] is None:
+        dtype = wider(last.row) if last is not None and isinstance(last.row, LossRow) else None
+        if last is not None and dtype is not None:
+            yield maker_fix(last.row, step.args[0], dtype)
+        return
+    row = sites[0].row
+    if row.kind == "assignment" and row.source.is_inexact and row.target.is_inexact:
+        return  # a cast of the value would lose the same
     alike = [x.row for x in report.sites if x.row.kind == row.kind and row.kind in phrases.VERBS]
     near = [x for x in alike if x.location.place[:2] == row.location.place[:2]]
-    fixes = dict.fromkeys(x.fix for x in (row, *near) if x.fix)
-    return list(fixes) or [fix for fix in (number_fix(row) or source_fix(row),) if fix]
+    fixes = [x.fix for x in (row, *near) if x.fix]
+    yield from fixes or [number_fix(row) or source_fix(row)]
 
 
 def _widened(report: CastReport, widening: Widening) -> str:

@@ -1,0 +1,389 @@
+"""The causes of output errors, found by trials.
+
+A candidate is a source expression that lost values. A trial makes all executions of candidates
+exact and runs their dependents again. An exact step computes from the operands of the run without
+its own rounding, wrap or range. Its result is wide, and so are the results that take their dtype
+from it by promotion. Every other step runs as in the program: stores and casts that the program
+wrote narrow their wide operands, and narrow steps round and wrap.
+
+The loss is the last candidate that removes an output's error alone; where none does, the smallest
+set of candidates that does. A difference of nearly equal operands, which has no loss of its own,
+counts with the errors of its operands, and comes after the losses before it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from graphir.conversions import convert
+from graphir.location import ASSIGN, AUTOCAST, CAST, INTERMEDIATE
+from graphir.ops import dtype_rules as signatures
+from graphir.passes.analysis.casts.ranking import LossCause, is_large, is_modular
+from graphir.passes.analysis.expressions import expression
+from graphir.passes.rewriter import is_conversion, origins_of
+from graphir.public import DType, GraphirError, Symbol, ops
+from graphir.runtime.audit.double_double import round_numbers
+from graphir.runtime.audit.effects import TOTAL
+from graphir.runtime.audit.exact_arrays import wide_dtype
+from graphir.runtime.audit.wide_arithmetic import apply_cast, widen
+
+if TYPE_CHECKING:
+    from graphir.passes.analysis.casts import OutputError
+    from graphir.runtime.audit.blame import Blame, Output
+    from graphir.runtime.audit.wide_run import Array, WideRun
+
+Place: TypeAlias = Any
+"""The source range of an expression, or the index of a symbol without one."""
+
+CURED = 0.1
+"""A trial removes an error if this part of it is left at most."""
+LEAST = 0.02
+"""The least share of a candidate of a set, by estimate."""
+SINGLE = 0.1
+"""The least share of a candidate that is tried alone."""
+HALF = 0.5
+"""The share of a loss that is tried with others before a cancellation is the cause."""
+SINGLES, MOST = 6, 12
+"""The most candidates that are tried alone, and that are tried together."""
+
+
+class LossTrials:
+    """The trials of the candidates of an audit, at most `work` elements of them (see Blame).
+
+    `shares` has, by number of output and index of symbol, the estimated shares of casts, lossy
+    steps and plain roundings.
+    """
+
+    def __init__(
+        self,
+        blame: Blame,
+        outputs: Sequence[Output],
+        errors: Sequence[OutputError],
+        shares: Mapping[int, Mapping[int, float | None]],
+        work: float,
+    ) -> None:
+        self.blame, self.subject, self.work = blame, blame.subject, work
+        self.outputs, self.errors, self.shares = outputs, errors, shares
+        self._sizes: dict[frozenset[Place], Mapping[int, float] | None] = {}
+        self._barriers: dict[frozenset[Place], list[Place]] = {}
+        self._symbols: dict[Place, list[Symbol]] = {}
+
+    def causes(self) -> Iterator[LossCause]:
+        """Yield the cause of each output's error that is to be explained, the gravest first."""
+        before = {i: size_of(self.errors[i]) for i in self.shares if self.errors[i].differing}
+        if before:
+            for symbol in self.subject.live:
+                self._symbols.setdefault(_place(symbol), []).append(symbol)
+        for i in sorted(before, key=before.__getitem__, reverse=True):
+            cause = self._cause(i)
+            if cause is not None:
+                yield cause
+
+    def _cause(self, i: int) -> LossCause | None:
+        totals: dict[Place, float] = {}
+        for index, share in self.shares[i].items():
+            place = _place(self.subject.graph.symbols[index])
+            # A share of an output that broke may be unknown: it counts as half.
+            totals[place] = totals.get(place, 0.0) + (0.5 if share is None else share)
+        places = [x for x, total in totals.items() if abs(total) >= LEAST]
+        places = [x for x in places if self._lost(x, i) and not self._is_modular(x)]
+        places.sort(key=lambda x: abs(totals[x]), reverse=True)
+        accused, is_large_error = places, is_large(self.errors[i])
+        if not is_large_error:
+            accused = [x for x in places if abs(totals[x]) >= HALF and self._is_odd(x, i)]
+        if not accused:
+            return None
+        singles = [x for x in places if abs(totals[x]) >= SINGLE][:SINGLES]
+        cures = [x for x in singles if self._cures([x], i)]
+        cures.sort(key=lambda x: (self._tier(x), self._symbols[x][-1].index))
+        chosen = [x for x in cures if x in accused][-1:]
+        if not any(self._tier(x) == _OWN for x in chosen):
+            rest = [x for x in accused if self._tier(x) != _TOTAL][:MOST]
+            lost = [x for x in rest if self._tier(x) == _OWN and abs(totals[x]) >= HALF]
+            if lost or not cures:
+                chosen = self._smallest_set(rest, i) or lost[:1] or chosen
+        is_measured = bool(chosen) and self._cures(chosen, i)
+        if not (is_measured or is_large_error):
+            return None
+        chosen = chosen or [max(accused, key=lambda x: (self._tier(x), abs(totals[x])))]
+        before = size_of(self.errors[i])
+        sizes = self._sizes.get(frozenset(chosen)) if is_measured else None
+        steps, others = (
+            tuple(self._step(x, i) for x in group)
+            for group in (
+                chosen,
+                [x for x in cures if x not in chosen and self._tier(x) != _TOTAL],
+            )
+        )
+        return LossCause(i, steps, others, before, sizes[i] if sizes else before, is_measured)
+
+    # -- candidates
+
+    def _lost(self, place: Place, i: int) -> list[Symbol]:
+        """Return the symbols of an expression that have a share in the error of an output."""
+        return [x for x in self._symbols[place] if self.shares[i].get(x.index, 0.0) != 0.0]
+
+    def _tier(self, place: Place) -> int:
+        """Return the rank of what an expression lost: by itself, of its operands, by rounding."""
+        kinds = {self._kind(x) for x in self._symbols[place]} - {""}
+        own = kinds - TOTAL - {"rounding"}
+        return _OWN if own else _TOTAL if kinds & TOTAL else _ROUNDING
+
+    def _kind(self, symbol: Symbol) -> str:
+        kind = self.subject.kinds.get(symbol.index)
+        measured = self.blame.measures.get(symbol.index)
+        return kind or ("cast" if measured is not None and measured.changed else "")
+
+    def _is_modular(self, place: Place) -> bool:
+        wraps = {x.index for x in self._symbols[place] if self._kind(x) == "wrap"}
+        return bool(wraps) and is_modular(self.subject.graph, wraps)
+
+    def _is_odd(self, place: Place, i: int) -> bool:
+        """Whether an expression lost values in a way that the program does not say.
+
+        Then errors of any size are explained.
+        """
+        symbols = self._lost(place, i)
+        if any(self.subject.kinds.get(x.index) == "wrap" for x in symbols):
+            return True
+        is_integer = self.errors[i].is_integer
+        if any(self._narrows(x, is_integer) for x in symbols):
+            return True
+        return len(symbols) > 1 and self._starts_with_number(self._symbols[place])
+
+    def _narrows(self, symbol: Symbol, is_integer: bool) -> bool:
+        """Whether a cast that the program did not write narrowed its values."""
+        measured = self.blame.measures.get(symbol.index)
+        if measured is None or not measured.changed or symbol.index in self.subject.kinds:
+            return False
+        target = self.subject.graph.storage_dtype(symbol)
+        if _is_number(symbol):  # lost more than a rounding, or became the neutral element
+            eps = 2.0 ** (1 - target.part.precision) if target.is_inexact else 0.0
+            became = None if measured.worst is None else measured.worst[1]
+            return measured.relative > eps or became in (0.0, 1.0)
+        source = self.subject.graph.storage_dtype(symbol.args[0])
+        if source.is_integer and target.is_inexact and is_integer:
+            return True
+        origins = origins_of(symbol)
+        if not symbol.shape or any(x.in_call or x.rule in (CAST, AUTOCAST) for x in origins):
+            return False
+        if any(x.rule == ASSIGN for x in origins):
+            return not self._is_written(symbol, target)
+        return target.is_inexact
+
+    def _is_written(self, symbol: Symbol, target: DType) -> bool:
+        """Whether the program names the dtype of the array to which it assigns a cast."""
+        users = (x for x in self.subject.live if _is_store(x) and x.args[-1] is symbol)
+        array = next(users, symbol)
+        while array.args:
+            array = array.args[0]
+        source = expression(array.location)
+        return source is not None and str(target) in source.text
+
+    @staticmethod
+    def _starts_with_number(symbols: Sequence[Symbol]) -> bool:
+        """Whether repeated steps add to a Python number, which the dtype of the others rounds."""
+        sums = [x for x in symbols if x.args and not is_conversion(x)]
+        sums += [arg for x in sums[:1] for arg in x.args if arg.op is x.op]
+        firsts = [x for x in sums if any(_is_number(arg) for arg in x.args)]
+        return len(firsts) == 1 < len(sums)
+
+    def _step(self, place: Place, i: int) -> Symbol:
+        """Return the symbol of an expression that lost most; plain roundings get a row."""
+        symbols = self._lost(place, i)
+        if not symbols:
+            return self._symbols[place][-1]
+        measures, rows = self.blame.measures, [x for x in symbols if self._kind(x)]
+        if not rows:
+            self.blame.roundings.update((x.index, x) for x in symbols)
+
+        def part(symbol: Symbol) -> float:
+            share, measured = self.shares[i][symbol.index], measures.get(symbol.index)
+            weight = 1.0 if measured is None else measured.weight
+            return abs(0.5 if share is None else share) * weight
+
+        return max(rows or symbols, key=part)
+
+    # -- trials
+
+    def _cures(self, places: Collection[Place], i: int) -> bool:
+        """Whether exact candidates remove the error of an output; False if no work is left."""
+        key = frozenset(places)
+        if key not in self._sizes:
+            self._sizes[key] = self._trial(key)
+        sizes, error = self._sizes[key], self.errors[i]
+        if sizes is None:
+            return False
+        dtype = self.outputs[i].dtype
+        eps = 2.0 ** (1 - dtype.part.precision) if dtype.is_inexact else 0.0
+        before = min(size_of(error), 1.0)
+        return sizes[i] <= max(before * CURED, min(before / 2, eps))
+
+    def _smallest_set(self, places: Sequence[Place], i: int) -> list[Place]:
+        """Return candidates that remove an error together, and not one of them less; else none.
+
+        Stores and casts that would narrow the exact values again become candidates.
+        """
+        chosen, lossy = list(places), set(places)
+        while not self._cures(chosen, i):
+            barriers = self._barriers.get(frozenset(chosen), [])
+            new = [x for x in barriers if x not in chosen]
+            if not new:
+                return []
+            chosen += new
+        for place in reversed(chosen):
+            rest = [x for x in chosen if x != place]
+            if not lossy.isdisjoint(rest) and self._cures(rest, i):
+                chosen = rest
+        return chosen
+
+    def _trial(self, places: frozenset[Place]) -> Mapping[int, float] | None:
+        """Return the sizes of the errors of outputs after a trial; None if no work is left."""
+        exact = [x for place in places for x in self._symbols[place] if _computes(x)]
+        path = self.subject.path(exact)
+        self.work -= self.blame.work(path)
+        if self.work < 0:
+            return None
+        total = {_place(x) for x in exact} if len(places) == 1 else set()
+        total = {x for x in total if self._tier(x) == _TOTAL}
+        trial = _Trial(path, {x.index for x in exact})
+        if total:
+            trial.given = {x.index for x in exact if self.subject.kinds.get(x.index) in TOTAL}
+        self._barriers[places] = list(dict.fromkeys(map(_place, trial.barriers)))
+        values = self.blame.overlay(path, trial.compute)
+        sizes: dict[int, float] = {}
+        for i in self.shares:
+            symbol, output = self.subject.graph.outputs[i], self.outputs[i]
+            sizes[i] = size_of(self.errors[i])
+            if symbol.index in values:
+                value, dtype = values[symbol.index], output.dtype
+                if symbol.index in trial.wide:
+                    value = round_numbers(value)
+                    dtype = wide_dtype(value)
+                sizes[i] = size_of(output._replace(real=value, dtype=dtype).error())
+        return sizes
+
+
+_ROUNDING, _TOTAL, _OWN = range(3)
+
+
+class _Trial:
+    """One run of the dependents of exact symbols, all of which are in `path`.
+
+    `wide` has the indices of the symbols with wide values, `barriers` the symbols that narrow wide
+    operands. The symbols at `given` have the values of the wide run.
+    """
+
+    def __init__(self, path: Sequence[Symbol], exact: Collection[int]) -> None:
+        self.wide: set[int] = set()
+        self.barriers: list[Symbol] = []
+        self.given: Collection[int] = ()
+        for symbol in path:
+            if symbol.dtype.family == "bool" or symbol.op.kind == "control":
+                continue
+            if symbol.index in exact or self._follows(symbol):
+                self.wide.add(symbol.index)
+            elif any(x.index in self.wide for x in symbol.args):
+                self.barriers.append(symbol)
+
+    def _follows(self, symbol: Symbol) -> bool:
+        """Whether promotion gives the result of a step the dtype of its wide operands."""
+        wide = [i for i, x in enumerate(symbol.args) if x.index in self.wide]
+        if not wide or symbol.op.signature is signatures.POSITION:
+            return False
+        if is_conversion(symbol):
+            return not any(_is_asked(x) for x in origins_of(symbol))
+        if _is_store(symbol):
+            return wide[0] == 0
+        return any(symbol.op.operand(i) != "indices" for i in wide)
+
+    def compute(self, run: WideRun, symbol: Symbol, values: dict[int, Array]) -> None:
+        """Compute the value of a symbol of the path from the changed values of its operands."""
+        try:
+            values[symbol.index] = self._value(run, symbol, values)
+        except GraphirError:
+            actual = run.actual_run
+            is_wide = symbol.index in self.wide
+            values[symbol.index] = (actual.wide_value if is_wide else actual.cached_value)(symbol)
+
+    def _value(self, run: WideRun, symbol: Symbol, values: Mapping[int, Array]) -> Array:
+        is_wide = symbol.index in self.wide
+        if symbol.index in self.given or not symbol.args:
+            return run.cached_value(symbol) if is_wide else run.actual_run.cached_value(symbol)
+        takes_wide = any(x.index in self.wide for x in symbol.args) and not _is_store(symbol)
+        if is_wide or takes_wide or symbol.index in run.calls:
+            result = run.compute(symbol, [self._wide(run, x, values) for x in symbol.args])
+            return result if is_wide else _narrow(run, result, symbol)
+        operands = (self._own(run, x, values) for x in symbol.args)
+        return run.actual_run.evaluate(symbol, list(operands))
+
+    def _wide(self, run: WideRun, x: Symbol, values: Mapping[int, Array]) -> Array:
+        """Return a wide operand: promotion would convert it to the wide dtype without a loss."""
+        value = values.get(x.index)
+        if value is not None:
+            is_wide = x.index in self.wide
+            return value if is_wide else widen(value, run.graph.storage_dtype(x))
+        if x.index in run.literals:
+            return run.cached_value(x)
+        if not is_conversion(x):
+            return run.actual_run.wide_value(x)
+        is_freed = not run.is_block and run.actual_run.values[x.args[0].index] is None
+        if not is_freed and not any(map(_is_asked, origins_of(x))):
+            return apply_cast(x, self._wide(run, x.args[0], values))
+        return run.actual_run.wide_value(x)
+
+    def _own(self, run: WideRun, x: Symbol, values: Mapping[int, Array]) -> Array:
+        """Return an operand in its own dtype."""
+        value = values.get(x.index)
+        if value is None:
+            return run.actual_run.cached_value(x)
+        return _narrow(run, value, x) if x.index in self.wide else value
+
+
+def _is_number(symbol: Symbol) -> bool:
+    """Whether a symbol is a Python number in the dtype of other operands."""
+    return symbol.op is ops.constant or (is_conversion(symbol) and symbol.args[0].dtype.weak)
+
+
+def _is_asked(origin: Any) -> bool:
+    """Whether the program asks for a cast, or an array to which it assigns does."""
+    if origin.in_call or origin.operand == INTERMEDIATE:
+        return False
+    return origin.rule != "legalize" and origin.kind != "implicit"
+
+
+def _is_store(symbol: Symbol) -> bool:
+    """Whether a step writes to its first operand, whose dtype the result has."""
+    if symbol.op.signature in (signatures.UPDATE, signatures.SCATTER) or symbol.location.in_place:
+        return True
+    if not symbol.shape or symbol.op.kind != "elementwise" or symbol.location.compound:
+        return False
+    source = expression(symbol.location)
+    return source is not None and "=" in source.text and source.is_augmented
+
+
+def _computes(symbol: Symbol) -> bool:
+    """Whether a step may lose values, rather than move them."""
+    return is_conversion(symbol) or symbol.op.kind != "movement" or _is_store(symbol)
+
+
+def _narrow(run: WideRun, value: Array, symbol: Symbol) -> Array:
+    storage, tf32 = run.graph.storage_dtype(symbol), run.graph.tf32
+    value = round_numbers(value)
+    return convert(value, wide_dtype(value), storage, tf32)
+
+
+def _place(symbol: Symbol) -> Place:
+    place = symbol.location.place
+    return place if place[0] or place[1] else symbol.index
+
+
+def size_of(error: OutputError) -> float:
+    """Return the size of an output's error: that of the norm; over 1 if elements broke."""
+    if error.broken:
+        return 1.0 + error.broken / error.elements
+    if error.dtype == "bool":
+        return (error.differing or 0) / error.elements
+    return math.inf if error.norm is None else error.norm
