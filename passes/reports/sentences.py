@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Set
 from inspect import signature
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -146,15 +146,13 @@ def _causes(report: CastReport) -> Iterator[LossCause]:
 def _loss(report: CastReport, cause: LossCause) -> str:
     """Return the sentence about the cause of an output's error."""
     sites = {row.symbol.index: site for site in report.sites for row in site.rows}
-    rows = [sites.get(step.index) for step in cause.steps]
-    steps = [_lossy_step(report, *pair) for pair in zip(rows, cause.steps, strict=True)]
-    more = len(steps) - _MOST_STEPS
-    rest = [f"{count_text(more, 'other step')}"] if more > 0 else []
-    places = " and ".join([*steps[:_MOST_STEPS], *rest])
-    pairs = zip(rows, cause.steps, strict=True)
-    fixes = dict.fromkeys(
-        fix for site, step in pairs for fix in _fixes(report, (site, rows[0]), step) if fix
-    )
+    steps = [(sites.get(step.index), step) for step in cause.steps]
+    texts = [_lossy_step(report, *pair) for pair in steps[:_MOST_STEPS]]
+    if len(steps) > _MOST_STEPS:
+        texts.append(count_text(len(steps) - _MOST_STEPS, "other step"))
+    places = " and ".join(texts)
+    lossy = steps[0][0]
+    fixes = dict.fromkeys(fix for pair in steps for fix in _fixes(report, *pair, lossy) if fix)
     fix = f"; write {printable(' and '.join(fixes), 1000)}" if fixes else ""
     number = cause.output
     if number < 0:
@@ -185,18 +183,20 @@ def _lossy_step(report: CastReport, site: CastSite | None, step: Symbol) -> str:
     return f"{_place(report, row.location)} {act} ({what}: {worst}){source}"
 
 
-def _fixes(report: CastReport, sites: Sequence[CastSite | None], step: Symbol) -> Iterator[str]:
-    """Yield the fixes of the first of `sites`, and of the steps of its line that lost values alike.
+def _fixes(
+    report: CastReport, site: CastSite | None, step: Symbol, lossy: CastSite | None
+) -> Iterator[str]:
+    """Yield the fixes of a site, and of the steps of its line that lost values alike.
 
-    An array to which a step without a site stores gets the dtype that holds the values of the last.
+    Without a site, the step stores to an array, which gets the dtype that the values of `lossy`
+    need.
     """
-    *_, last = sites
-    if sites[0] is None:
-        dtype = wider(last.row) if last is not None and isinstance(last.row, LossRow) else None
-        if last is not None and dtype is not None:
-            yield maker_fix(last.row, step.args[0], dtype)
+    if site is None:
+        dtype = wider(lossy.row) if lossy is not None and isinstance(lossy.row, LossRow) else None
+        if lossy is not None and dtype is not None:
+            yield maker_fix(lossy.row, step.args[0], dtype)
         return
-    row = sites[0].row
+    row = site.row
     if row.kind == "assignment" and row.source.is_inexact and row.target.is_inexact:
         return  # a cast of the value would lose the same
     alike = [x.row for x in report.sites if x.row.kind == row.kind and row.kind in phrases.VERBS]

@@ -8,6 +8,7 @@ alone shows its effect on the outputs; `Output.share` turns the effect into the 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
@@ -34,9 +35,6 @@ PART = 0.5
 """The same for large arrays, as a part of the work of one wide run."""
 SYMBOL = 10_000
 """The work of one symbol besides its elements: the time of NumPy on so many elements."""
-TRIALS = 4.0
-"""The work of trials, as a multiple of the work of one wide run: half of that of an audit."""
-
 LINEAR = 2.0**-10
 """The relative error of an output below which the shares of the sweep are as good as of a run."""
 VISIBLE = 2.0**-16
@@ -63,7 +61,7 @@ class Blame:
         self.subject, self.wide_run, self.measures = subject, wide_run, measures
         self.regions = regions
         self.roundings: dict[int, Symbol] = {}
-        self.causes: tuple[LossCause, ...] = ()
+        self.causes: Sequence[LossCause] = ()
 
     def shared(
         self, sites: Sequence[Symbol], outputs: Sequence[Output], errors: Sequence[OutputError]
@@ -84,8 +82,7 @@ class Blame:
             self._measure(sites, outputs, errors, wrong)
         self._add_roundings(sites, swept, shares, errors)
         estimates = {i: {**swept.get(i, {}), **shares[i]} for i in wrong}
-        work = TRIALS * self.work(self.subject.live)
-        self.causes = tuple(LossTrials(self, outputs, errors, estimates, work).causes())
+        self.causes = LossTrials(self, outputs, errors, estimates).causes()
         self._move_roundings(swept, shares)
         rest = {i: sum(parts.values()) for i, parts in swept.items()}
         return [
@@ -137,16 +134,22 @@ class Blame:
         error no site explains has none, unless its error is visible.
         """
         symbols = self.subject.graph.symbols
+        lines = {
+            place: symbols[place].location.place[:2] for parts in swept.values() for place in parts
+        }
         for i, parts in swept.items():
-            rows, steps = _Lines(), _Lines()
+            rows, steps = defaultdict[Any, float](float), defaultdict[Any, float](float)
             for site in sites:
-                rows.add(site, shares[i][site.index] or 0.0)
+                rows[site.location.place[:2]] += shares[i][site.index] or 0.0
             for place, share in parts.items():
-                steps.add(symbols[place], share)
-            is_visible = any(rows.totals.values()) or (errors[i].norm or 0.0) >= VISIBLE
-            worst = steps.worst()
-            if is_visible and steps.part(worst) > rows.part(rows.worst()):
-                self.roundings.update((x.index, x) for x in steps.symbols.get(worst, ()))
+                steps[lines[place]] += share
+            is_visible = any(rows.values()) or (errors[i].norm or 0.0) >= VISIBLE
+            worst = max(steps, key=lambda line: abs(steps[line]), default=None)
+            if is_visible and abs(steps[worst]) > max(map(abs, rows.values()), default=0.0):
+                places = (
+                    place for place, share in parts.items() if share and lines[place] == worst
+                )
+                self.roundings.update((place, symbols[place]) for place in places)
         self._move_roundings(swept, shares)
 
     def _move_roundings(
@@ -224,29 +227,6 @@ class Blame:
                 if self.subject.last[arg.index] == symbol.index:
                     values.pop(arg.index, None)
         return values
-
-
-class _Lines:
-    """The sums of shares by line of the program, and the symbols with a share."""
-
-    def __init__(self) -> None:
-        self.totals: dict[tuple[str, int], float] = {}
-        self.symbols: dict[tuple[str, int], list[Symbol]] = {}
-
-    def add(self, symbol: Symbol, share: float) -> None:
-        """Add the share of a symbol to that of its line."""
-        line = symbol.location.place[:2]
-        self.totals[line] = self.totals.get(line, 0.0) + share
-        if share:
-            self.symbols.setdefault(line, []).append(symbol)
-
-    def part(self, line: tuple[str, int]) -> float:
-        """Return the size of a line's sum; 0 without one."""
-        return abs(self.totals.get(line, 0.0))
-
-    def worst(self) -> tuple[str, int]:
-        """Return the line of the largest share; ("", 0) without shares."""
-        return max(self.totals, key=lambda line: abs(self.totals[line]), default=("", 0))
 
 
 def _distribute(share: float, group: Sequence[Symbol], shares: dict[int, float | None]) -> None:

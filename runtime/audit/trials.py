@@ -14,11 +14,11 @@ counts with the errors of its operands, and comes after the losses before it.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from graphir.conversions import convert
-from graphir.location import ASSIGN, AUTOCAST, CAST, INTERMEDIATE
+from graphir.location import INTERMEDIATE
 from graphir.ops import dtype_rules as signatures
 from graphir.passes.analysis.casts.ranking import LossCause, is_large, is_modular
 from graphir.passes.analysis.expressions import expression
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 Place: TypeAlias = Any
 """The source range of an expression, or the index of a symbol without one."""
 
+TRIALS = 4.0
+"""The work of trials, as a multiple of the work of one wide run: half of that of an audit."""
 CURED = 0.1
 """A trial removes an error if this part of it is left at most."""
 LEAST = 0.02
@@ -50,7 +52,7 @@ SINGLES, MOST = 6, 12
 
 
 class LossTrials:
-    """The trials of the candidates of an audit, at most `work` elements of them (see Blame).
+    """The trials of the candidates of an audit, of at most TRIALS times the work of a wide run.
 
     `shares` has, by number of output and index of symbol, the estimated shares of casts, lossy
     steps and plain roundings.
@@ -62,41 +64,35 @@ class LossTrials:
         outputs: Sequence[Output],
         errors: Sequence[OutputError],
         shares: Mapping[int, Mapping[int, float | None]],
-        work: float,
     ) -> None:
-        self.blame, self.subject, self.work = blame, blame.subject, work
+        self.blame, self.subject, self.measures = blame, blame.subject, blame.measures
         self.outputs, self.errors, self.shares = outputs, errors, shares
-        self._sizes: dict[frozenset[Place], Mapping[int, float] | None] = {}
-        self._barriers: dict[frozenset[Place], list[Place]] = {}
+        self.work = TRIALS * blame.work(self.subject.live)
+        self._trials: dict[frozenset[Place], _Outcome | None] = {}
         self._symbols: dict[Place, list[Symbol]] = {}
 
-    def causes(self) -> Iterator[LossCause]:
-        """Yield the cause of each output's error that is to be explained, the gravest first."""
-        before = {i: size_of(self.errors[i]) for i in self.shares if self.errors[i].differing}
-        if before:
-            for symbol in self.subject.live:
-                self._symbols.setdefault(_place(symbol), []).append(symbol)
-        for i in sorted(before, key=before.__getitem__, reverse=True):
-            cause = self._cause(i)
-            if cause is not None:
-                yield cause
+    def causes(self) -> list[LossCause]:
+        """Return the causes of the errors that are to be explained, the gravest first."""
+        sizes = {i: _size(self.errors[i]) for i in self.shares if self.errors[i].differing}
+        for symbol in self.subject.live if sizes else ():
+            self._symbols.setdefault(_place(symbol), []).append(symbol)
+        causes = map(self._cause, sorted(sizes, key=sizes.__getitem__, reverse=True))
+        return [cause for cause in causes if cause is not None]
 
     def _cause(self, i: int) -> LossCause | None:
         totals: dict[Place, float] = {}
-        for index, share in self.shares[i].items():
+        for index in self.shares[i]:
             place = _place(self.subject.graph.symbols[index])
-            # A share of an output that broke may be unknown: it counts as half.
-            totals[place] = totals.get(place, 0.0) + (0.5 if share is None else share)
-        places = [x for x, total in totals.items() if abs(total) >= LEAST]
-        places = [x for x in places if self._lost(x, i) and not self._is_modular(x)]
-        places.sort(key=lambda x: abs(totals[x]), reverse=True)
-        accused, is_large_error = places, is_large(self.errors[i])
-        if not is_large_error:
+            totals[place] = totals.get(place, 0.0) + self._share(i, index)
+        places = sorted(totals, key=lambda x: abs(totals[x]), reverse=True)
+        places = [x for x in places if abs(totals[x]) >= LEAST and not self._is_modular(x)]
+        accused, is_explained = places, is_large(self.errors[i])
+        if not is_explained:
             accused = [x for x in places if abs(totals[x]) >= HALF and self._is_odd(x, i)]
         if not accused:
             return None
-        singles = [x for x in places if abs(totals[x]) >= SINGLE][:SINGLES]
-        cures = [x for x in singles if self._cures([x], i)]
+        cures = [x for x in places if abs(totals[x]) >= SINGLE][:SINGLES]
+        cures = [x for x in cures if self._cures([x], i)]
         cures.sort(key=lambda x: (self._tier(x), self._symbols[x][-1].index))
         chosen = [x for x in cures if x in accused][-1:]
         if not any(self._tier(x) == _OWN for x in chosen):
@@ -104,122 +100,95 @@ class LossTrials:
             lost = [x for x in rest if self._tier(x) == _OWN and abs(totals[x]) >= HALF]
             if lost or not cures:
                 chosen = self._smallest_set(rest, i) or lost[:1] or chosen
-        is_measured = bool(chosen) and self._cures(chosen, i)
-        if not (is_measured or is_large_error):
-            return None
         chosen = chosen or [max(accused, key=lambda x: (self._tier(x), abs(totals[x])))]
-        before = size_of(self.errors[i])
-        sizes = self._sizes.get(frozenset(chosen)) if is_measured else None
-        steps, others = (
-            tuple(self._step(x, i) for x in group)
-            for group in (
-                chosen,
-                [x for x in cures if x not in chosen and self._tier(x) != _TOTAL],
-            )
-        )
-        return LossCause(i, steps, others, before, sizes[i] if sizes else before, is_measured)
+        outcome = self._trials.get(frozenset(chosen)) if self._cures(chosen, i) else None
+        if outcome is None and not is_explained:
+            return None
+        others = [x for x in cures if x not in chosen and self._tier(x) != _TOTAL]
+        steps, other_steps = (tuple(self._step(x, i) for x in group) for group in (chosen, others))
+        before = _size(self.errors[i])
+        after = before if outcome is None else outcome.sizes[i]
+        return LossCause(i, steps, other_steps, before, after, outcome is not None)
 
     # -- candidates
 
-    def _lost(self, place: Place, i: int) -> list[Symbol]:
-        """Return the symbols of an expression that have a share in the error of an output."""
-        return [x for x in self._symbols[place] if self.shares[i].get(x.index, 0.0) != 0.0]
+    def _share(self, i: int, index: int) -> float:
+        """Return the share of a symbol; one of an output that broke may be unknown: half of it."""
+        share = self.shares[i].get(index, 0.0)
+        return HALF if share is None else share
 
     def _tier(self, place: Place) -> int:
         """Return the rank of what an expression lost: by itself, of its operands, by rounding."""
-        kinds = {self._kind(x) for x in self._symbols[place]} - {""}
-        own = kinds - TOTAL - {"rounding"}
-        return _OWN if own else _TOTAL if kinds & TOTAL else _ROUNDING
+        kinds = {self._kind(x) for x in self._symbols[place]} - {"", "rounding"}
+        return _OWN if kinds - TOTAL else _TOTAL if kinds else _ROUNDING
 
     def _kind(self, symbol: Symbol) -> str:
-        kind = self.subject.kinds.get(symbol.index)
-        measured = self.blame.measures.get(symbol.index)
-        return kind or ("cast" if measured is not None and measured.changed else "")
+        measured = self.measures.get(symbol.index)
+        is_cast = measured is not None and measured.changed
+        return self.subject.kinds.get(symbol.index) or ("cast" if is_cast else "")
 
     def _is_modular(self, place: Place) -> bool:
         wraps = {x.index for x in self._symbols[place] if self._kind(x) == "wrap"}
         return bool(wraps) and is_modular(self.subject.graph, wraps)
 
     def _is_odd(self, place: Place, i: int) -> bool:
-        """Whether an expression lost values in a way that the program does not say.
-
-        Then errors of any size are explained.
-        """
-        symbols = self._lost(place, i)
-        if any(self.subject.kinds.get(x.index) == "wrap" for x in symbols):
+        """Whether an expression lost values in a way that the program does not say."""
+        symbols = [x for x in self._symbols[place] if self._share(i, x.index)]
+        if any(self._kind(x) == "wrap" or self._narrows(x, i) for x in symbols):
             return True
-        is_integer = self.errors[i].is_integer
-        if any(self._narrows(x, is_integer) for x in symbols):
-            return True
-        return len(symbols) > 1 and self._starts_with_number(self._symbols[place])
+        # Steps that add to a Python number, which the dtype of the others rounds.
+        sums = [x for x in self._symbols[place] if x.args and not is_conversion(x)]
+        sums += [arg for x in sums[:1] for arg in x.args if arg.op is x.op]
+        return len(sums) > sum(any(map(_is_number, x.args)) for x in sums) == 1
 
-    def _narrows(self, symbol: Symbol, is_integer: bool) -> bool:
+    def _narrows(self, symbol: Symbol, i: int) -> bool:
         """Whether a cast that the program did not write narrowed its values."""
-        measured = self.blame.measures.get(symbol.index)
-        if measured is None or not measured.changed or symbol.index in self.subject.kinds:
+        measured, target = self.measures.get(symbol.index), self.subject.graph.storage_dtype(symbol)
+        if measured is None or self._kind(symbol) != "cast":
             return False
-        target = self.subject.graph.storage_dtype(symbol)
-        if _is_number(symbol):  # lost more than a rounding, or became the neutral element
-            eps = 2.0 ** (1 - target.part.precision) if target.is_inexact else 0.0
+        if _is_number(symbol):  # lost more than a rounding, or became a neutral element
             became = None if measured.worst is None else measured.worst[1]
-            return measured.relative > eps or became in (0.0, 1.0)
+            return measured.relative > _eps(target) or became in (0.0, 1.0)
         source = self.subject.graph.storage_dtype(symbol.args[0])
-        if source.is_integer and target.is_inexact and is_integer:
+        if source.is_integer and target.is_inexact and self.errors[i].is_integer:
             return True
-        origins = origins_of(symbol)
-        if not symbol.shape or any(x.in_call or x.rule in (CAST, AUTOCAST) for x in origins):
+        kinds = {"asked" if x.in_call else x.kind for x in origins_of(symbol)}
+        if not symbol.shape or kinds - {"implicit", "assignment", "exporter"}:
             return False
-        if any(x.rule == ASSIGN for x in origins):
-            return not self._is_written(symbol, target)
-        return target.is_inexact
+        return target.is_inexact and not ("assignment" in kinds and self._is_written(symbol))
 
-    def _is_written(self, symbol: Symbol, target: DType) -> bool:
+    def _is_written(self, symbol: Symbol) -> bool:
         """Whether the program names the dtype of the array to which it assigns a cast."""
         users = (x for x in self.subject.live if _is_store(x) and x.args[-1] is symbol)
         array = next(users, symbol)
         while array.args:
             array = array.args[0]
         source = expression(array.location)
-        return source is not None and str(target) in source.text
-
-    @staticmethod
-    def _starts_with_number(symbols: Sequence[Symbol]) -> bool:
-        """Whether repeated steps add to a Python number, which the dtype of the others rounds."""
-        sums = [x for x in symbols if x.args and not is_conversion(x)]
-        sums += [arg for x in sums[:1] for arg in x.args if arg.op is x.op]
-        firsts = [x for x in sums if any(_is_number(arg) for arg in x.args)]
-        return len(firsts) == 1 < len(sums)
+        return source is not None and str(symbol.dtype) in source.text
 
     def _step(self, place: Place, i: int) -> Symbol:
         """Return the symbol of an expression that lost most; plain roundings get a row."""
-        symbols = self._lost(place, i)
-        if not symbols:
-            return self._symbols[place][-1]
-        measures, rows = self.blame.measures, [x for x in symbols if self._kind(x)]
+        symbols = [x for x in self._symbols[place] if self._share(i, x.index)]
+        rows = [x for x in symbols if self._kind(x)]
         if not rows:
             self.blame.roundings.update((x.index, x) for x in symbols)
 
         def part(symbol: Symbol) -> float:
-            share, measured = self.shares[i][symbol.index], measures.get(symbol.index)
-            weight = 1.0 if measured is None else measured.weight
-            return abs(0.5 if share is None else share) * weight
+            measured = self.measures.get(symbol.index)
+            return abs(self._share(i, symbol.index)) * (measured.weight if measured else 1.0)
 
-        return max(rows or symbols, key=part)
+        return max(rows or symbols or self._symbols[place][-1:], key=part)
 
     # -- trials
 
     def _cures(self, places: Collection[Place], i: int) -> bool:
         """Whether exact candidates remove the error of an output; False if no work is left."""
         key = frozenset(places)
-        if key not in self._sizes:
-            self._sizes[key] = self._trial(key)
-        sizes, error = self._sizes[key], self.errors[i]
-        if sizes is None:
-            return False
-        dtype = self.outputs[i].dtype
-        eps = 2.0 ** (1 - dtype.part.precision) if dtype.is_inexact else 0.0
-        before = min(size_of(error), 1.0)
-        return sizes[i] <= max(before * CURED, min(before / 2, eps))
+        if key not in self._trials:
+            self._trials[key] = self._trial(key)
+        outcome, before = self._trials[key], min(_size(self.errors[i]), 1.0)
+        limit = max(before * CURED, min(before / 2, _eps(self.outputs[i].dtype)))
+        return outcome is not None and outcome.sizes[i] <= limit
 
     def _smallest_set(self, places: Sequence[Place], i: int) -> list[Place]:
         """Return candidates that remove an error together, and not one of them less; else none.
@@ -228,8 +197,8 @@ class LossTrials:
         """
         chosen, lossy = list(places), set(places)
         while not self._cures(chosen, i):
-            barriers = self._barriers.get(frozenset(chosen), [])
-            new = [x for x in barriers if x not in chosen]
+            outcome = self._trials[frozenset(chosen)]
+            new = [x for x in outcome.barriers if x not in chosen] if outcome else []
             if not new:
                 return []
             chosen += new
@@ -239,31 +208,33 @@ class LossTrials:
                 chosen = rest
         return chosen
 
-    def _trial(self, places: frozenset[Place]) -> Mapping[int, float] | None:
-        """Return the sizes of the errors of outputs after a trial; None if no work is left."""
+    def _trial(self, places: frozenset[Place]) -> _Outcome | None:
+        """Run a trial; None if no work is left."""
         exact = [x for place in places for x in self._symbols[place] if _computes(x)]
         path = self.subject.path(exact)
         self.work -= self.blame.work(path)
         if self.work < 0:
             return None
-        total = {_place(x) for x in exact} if len(places) == 1 else set()
-        total = {x for x in total if self._tier(x) == _TOTAL}
-        trial = _Trial(path, {x.index for x in exact})
-        if total:
-            trial.given = {x.index for x in exact if self.subject.kinds.get(x.index) in TOTAL}
-        self._barriers[places] = list(dict.fromkeys(map(_place, trial.barriers)))
+        is_total = {self._tier(x) for x in places} == {_TOTAL}
+        given = {x.index for x in exact if is_total and self._kind(x) in TOTAL}
+        trial = _Trial(path, {x.index for x in exact}, given)
         values = self.blame.overlay(path, trial.compute)
-        sizes: dict[int, float] = {}
-        for i in self.shares:
-            symbol, output = self.subject.graph.outputs[i], self.outputs[i]
-            sizes[i] = size_of(self.errors[i])
-            if symbol.index in values:
-                value, dtype = values[symbol.index], output.dtype
-                if symbol.index in trial.wide:
-                    value = round_numbers(value)
-                    dtype = wide_dtype(value)
-                sizes[i] = size_of(output._replace(real=value, dtype=dtype).error())
-        return sizes
+        sizes = {i: _size(self.errors[i]) for i in self.shares}
+        for i in sizes:
+            output, symbol = self.outputs[i], self.subject.graph.outputs[i]
+            if symbol.index in trial.wide:
+                value = round_numbers(values[symbol.index])
+                sizes[i] = _size(output._replace(real=value, dtype=wide_dtype(value)).error())
+            elif symbol.index in values:
+                sizes[i] = _size(output._replace(real=values[symbol.index]).error())
+        return _Outcome(sizes, list(dict.fromkeys(map(_place, trial.barriers))))
+
+
+class _Outcome(NamedTuple):
+    """The sizes of the errors of outputs after a trial, and the places of its barriers."""
+
+    sizes: Mapping[int, float]
+    barriers: Sequence[Place]
 
 
 _ROUNDING, _TOTAL, _OWN = range(3)
@@ -276,10 +247,11 @@ class _Trial:
     operands. The symbols at `given` have the values of the wide run.
     """
 
-    def __init__(self, path: Sequence[Symbol], exact: Collection[int]) -> None:
-        self.wide: set[int] = set()
+    def __init__(
+        self, path: Sequence[Symbol], exact: Collection[int], given: Collection[int]
+    ) -> None:
+        self.wide, self.given = set[int](), given
         self.barriers: list[Symbol] = []
-        self.given: Collection[int] = ()
         for symbol in path:
             if symbol.dtype.family == "bool" or symbol.op.kind == "control":
                 continue
@@ -304,8 +276,7 @@ class _Trial:
         try:
             values[symbol.index] = self._value(run, symbol, values)
         except GraphirError:
-            actual = run.actual_run
-            is_wide = symbol.index in self.wide
+            actual, is_wide = run.actual_run, symbol.index in self.wide
             values[symbol.index] = (actual.wide_value if is_wide else actual.cached_value)(symbol)
 
     def _value(self, run: WideRun, symbol: Symbol, values: Mapping[int, Array]) -> Array:
@@ -323,14 +294,11 @@ class _Trial:
         """Return a wide operand: promotion would convert it to the wide dtype without a loss."""
         value = values.get(x.index)
         if value is not None:
-            is_wide = x.index in self.wide
-            return value if is_wide else widen(value, run.graph.storage_dtype(x))
+            return value if x.index in self.wide else widen(value, run.graph.storage_dtype(x))
         if x.index in run.literals:
             return run.cached_value(x)
-        if not is_conversion(x):
-            return run.actual_run.wide_value(x)
-        is_freed = not run.is_block and run.actual_run.values[x.args[0].index] is None
-        if not is_freed and not any(map(_is_asked, origins_of(x))):
+        is_free = is_conversion(x) and not any(map(_is_asked, origins_of(x)))
+        if is_free and (run.is_block or run.actual_run.values[x.args[0].index] is not None):
             return apply_cast(x, self._wide(run, x.args[0], values))
         return run.actual_run.wide_value(x)
 
@@ -380,7 +348,11 @@ def _place(symbol: Symbol) -> Place:
     return place if place[0] or place[1] else symbol.index
 
 
-def size_of(error: OutputError) -> float:
+def _eps(dtype: DType) -> float:
+    return 2.0 ** (1 - dtype.part.precision) if dtype.is_inexact else 0.0
+
+
+def _size(error: OutputError) -> float:
     """Return the size of an output's error: that of the norm; over 1 if elements broke."""
     if error.broken:
         return 1.0 + error.broken / error.elements

@@ -89,7 +89,7 @@ def test_without_blame_there_are_no_causes() -> None:
 
 
 def test_a_cause_without_work_for_trials_is_an_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.import_module("graphir.runtime.audit.blame"), "TRIALS", 0)
+    monkeypatch.setattr(importlib.import_module("graphir.runtime.audit.trials"), "TRIALS", 0)
     report = programs.differences_of_rows()
     (cause,) = report.loss_causes
     assert not cause.is_measured and cause.after == cause.before
