@@ -131,9 +131,9 @@ def _causes(report: CastReport) -> Iterator[LossCause]:
 
     If all errors are unknown, the cause is the first site if its integers wrapped, with number -1.
     """
-    causes: dict[tuple[Symbol, ...], LossCause] = {}
+    causes: dict[tuple[int, ...], LossCause] = {}
     for cause in report.loss_causes:
-        causes.setdefault(cause.steps, cause)
+        causes.setdefault(tuple(step.index for step in cause.steps), cause)
     yield from causes.values()
     first = next(iter(report.sites), None)
     if first is not None and first.row.kind == "wrap":
@@ -159,9 +159,14 @@ def _loss(report: CastReport, cause: LossCause) -> str:
         return f"{places}; what it does to the result is unknown{fix}"
     error = report.outputs[number]
     name = printable(error.name) if len(report.outputs) > 1 else "the result"
-    estimate = "" if cause.is_measured else ", by estimate"
-    return f"{name} {phrases.wrongness(error)} because {places}{estimate}{fix}"
+    effect = "" if cause.is_measured else ", by estimate"
+    if cause.is_measured and cause.after >= _VISIBLE:
+        effect = f"; without that, it would be wrong by {100 * cause.after:.2g} %"
+    return f"{name} {phrases.wrongness(error)} because {places}{effect}{fix}"
 
+
+_VISIBLE = 1e-3
+"""The error that is left without a cause, from which its sentence names it."""
 
 _MOST_STEPS = 2
 """The most steps of a cause that a sentence describes."""
@@ -197,8 +202,8 @@ def _fixes(
             yield maker_fix(lossy.row, step.args[0], dtype)
         return
     row = site.row
-    if row.kind == "assignment" and row.source.is_inexact and row.target.is_inexact:
-        return  # a cast of the value would lose the same
+    if row.kind in ("implicit", "assignment") and str(row.target) in row.fix:
+        return  # a cast to the same dtype would lose the same values
     alike = [x.row for x in report.sites if x.row.kind == row.kind and row.kind in phrases.VERBS]
     near = [x for x in alike if x.location.place[:2] == row.location.place[:2]]
     fixes = [x.fix for x in (row, *near) if x.fix]

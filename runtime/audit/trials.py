@@ -47,6 +47,8 @@ SINGLE = 0.1
 """The least share of a candidate that is tried alone."""
 HALF = 0.5
 """The share of a loss that is tried with others before a cancellation is the cause."""
+SINGLE_EPS = 2.0**-23
+"""The eps of float32: a narrower cast of floats counts in any case, another if it loses units."""
 SINGLES, MOST = 6, 12
 """The most candidates that are tried alone, and that are tried together."""
 
@@ -86,19 +88,19 @@ class LossTrials:
             totals[place] = totals.get(place, 0.0) + self._share(i, index)
         places = sorted(totals, key=lambda x: abs(totals[x]), reverse=True)
         places = [x for x in places if abs(totals[x]) >= LEAST and not self._is_modular(x)]
-        accused, is_explained = places, is_large(self.errors[i])
-        if not is_explained:
-            accused = [x for x in places if abs(totals[x]) >= HALF and self._is_odd(x, i)]
+        is_explained = is_large(self.errors[i])
+        accused = places if is_explained else [x for x in places if self._is_odd(x, i)]
         if not accused:
             return None
-        cures = [x for x in places if abs(totals[x]) >= SINGLE][:SINGLES]
+        least = SINGLE if is_explained else LEAST
+        cures = [x for x in accused if abs(totals[x]) >= least][:SINGLES]
         cures = [x for x in cures if self._cures([x], i)]
         cures.sort(key=lambda x: (self._tier(x), self._symbols[x][-1].index))
-        chosen = [x for x in cures if x in accused][-1:]
+        chosen = cures[-1:]
         if not any(self._tier(x) == _OWN for x in chosen):
             rest = [x for x in accused if self._tier(x) != _TOTAL][:MOST]
             lost = [x for x in rest if self._tier(x) == _OWN and abs(totals[x]) >= HALF]
-            if lost or not cures:
+            if lost or (is_explained and not cures):
                 chosen = self._smallest_set(rest, i) or lost[:1] or chosen
         chosen = chosen or [max(accused, key=lambda x: (self._tier(x), abs(totals[x])))]
         outcome = self._trials.get(frozenset(chosen)) if self._cures(chosen, i) else None
@@ -117,6 +119,19 @@ class LossTrials:
         share = self.shares[i].get(index, 0.0)
         return HALF if share is None else share
 
+    def _lost(self, place: Place, i: int) -> list[Symbol]:
+        """Return the symbols of an expression with a share of an output's error, the worst first.
+
+        A share counts by the part of the bits that the symbol lost.
+        """
+
+        def part(symbol: Symbol) -> float:
+            measured = self.measures.get(symbol.index)
+            return abs(self._share(i, symbol.index)) * (measured.weight if measured else 1.0)
+
+        symbols = [x for x in self._symbols[place] if self._share(i, x.index)]
+        return sorted(symbols, key=part, reverse=True)
+
     def _tier(self, place: Place) -> int:
         """Return the rank of what an expression lost: by itself, of its operands, by rounding."""
         kinds = {self._kind(x) for x in self._symbols[place]} - {"", "rounding"}
@@ -133,13 +148,17 @@ class LossTrials:
 
     def _is_odd(self, place: Place, i: int) -> bool:
         """Whether an expression lost values in a way that the program does not say."""
-        symbols = [x for x in self._symbols[place] if self._share(i, x.index)]
-        if any(self._kind(x) == "wrap" or self._narrows(x, i) for x in symbols):
+        symbols = self._lost(place, i)
+        largest = {(x.op, x.dtype): x for x in reversed(symbols)}.values()  # of all executions
+        if any(self._kind(x) == "wrap" or self._narrows(x, i) for x in largest):
             return True
-        # Steps that add to a Python number, which the dtype of the others rounds.
-        sums = [x for x in self._symbols[place] if x.args and not is_conversion(x)]
-        sums += [arg for x in sums[:1] for arg in x.args if arg.op is x.op]
-        return len(sums) > sum(any(map(_is_number, x.args)) for x in sums) == 1
+        # Steps that accumulate from a Python number, which the dtype of the others rounds.
+        steps = [
+            x for x in self._symbols[place] if x.op.kind == "elementwise" and not is_conversion(x)
+        ]
+        steps += [arg for x in steps[:1] for arg in x.args if arg.op is x.op]
+        is_one_op = len({x.op.name for x in steps}) == 1
+        return is_one_op and len(steps) > sum(any(map(_is_number, x.args)) for x in steps) == 1
 
     def _narrows(self, symbol: Symbol, i: int) -> bool:
         """Whether a cast that the program did not write narrowed its values."""
@@ -155,29 +174,27 @@ class LossTrials:
         kinds = {"asked" if x.in_call else x.kind for x in origins_of(symbol)}
         if not symbol.shape or kinds - {"implicit", "assignment", "exporter"}:
             return False
-        return target.is_inexact and not ("assignment" in kinds and self._is_written(symbol))
+        greatest = 0.0 if measured.worst is None else abs(measured.worst[0])
+        if not target.is_inexact or (_eps(target) <= SINGLE_EPS and greatest * _eps(target) < 1):
+            return False
+        return "assignment" not in kinds or not self._is_written(symbol)
 
     def _is_written(self, symbol: Symbol) -> bool:
         """Whether the program names the dtype of the array to which it assigns a cast."""
-        users = (x for x in self.subject.live if _is_store(x) and x.args[-1] is symbol)
+        users = (x for x in self.subject.live if x.args and x.args[-1] is symbol and _is_store(x))
         array = next(users, symbol)
         while array.args:
             array = array.args[0]
-        source = expression(array.location)
+        source = None if array.op is ops.input else expression(array.location)
         return source is not None and str(symbol.dtype) in source.text
 
     def _step(self, place: Place, i: int) -> Symbol:
         """Return the symbol of an expression that lost most; plain roundings get a row."""
-        symbols = [x for x in self._symbols[place] if self._share(i, x.index)]
+        symbols = self._lost(place, i)
         rows = [x for x in symbols if self._kind(x)]
         if not rows:
             self.blame.roundings.update((x.index, x) for x in symbols)
-
-        def part(symbol: Symbol) -> float:
-            measured = self.measures.get(symbol.index)
-            return abs(self._share(i, symbol.index)) * (measured.weight if measured else 1.0)
-
-        return max(rows or symbols or self._symbols[place][-1:], key=part)
+        return (rows or symbols or self._symbols[place][-1:])[0]
 
     # -- trials
 

@@ -188,7 +188,8 @@ def measured_fix(row: CastRow) -> str:
         return ""
     users = (x for x in row.symbol.graph.symbols if any(arg is row.symbol for arg in x.args))
     array = next(users, None)
-    return "" if array is None else maker_fix(row, array, row.source)
+    source_dtype = row.symbol.graph.concrete_dtype(row.source)
+    return "" if array is None else maker_fix(row, array, source_dtype)
 
 
 def maker_fix(row: CastRow, array: Symbol, dtype: DType) -> str:

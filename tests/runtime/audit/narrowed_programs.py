@@ -53,6 +53,15 @@ def ids_through_float32() -> CastReport:
     return audit(graph, np.array([16777217, 33554435, 7], np.int32), np.ones(3, np.float32))
 
 
+def times_of_events() -> CastReport:
+    def function(origin, ticks):
+        times = origin.copy()
+        times += ticks * 0.5  # guilty
+        return times
+
+    return record(function, np.zeros(3, np.float32), 3.4e9 + np.arange(3.0)).audit()
+
+
 def decayed_weights() -> CastReport:
     graph = Graph("decay", rules="jax")
     weights = graph.input("bfloat16", (4,))
@@ -162,6 +171,19 @@ def summed_in_float32() -> CastReport:
     return record(function, RANDOM.uniform(size=(40, 3)).astype(np.float32)).audit()
 
 
+def spaced_in_float32() -> CastReport:
+    return record(lambda x: x + np.linspace(-1, 1, 60, dtype=np.float32), SINGLES).audit()
+
+
+def added_to_a_copy() -> CastReport:
+    def function(values, noise):
+        values = values.copy()
+        values += noise
+        return values
+
+    return record(function, SINGLES, SINGLES.astype(np.float64) / 7).audit()
+
+
 def chained_in_bfloat16() -> CastReport:
     graph = Graph("chain", rules="jax")
     x, weights = graph.input("bfloat16", (4, 4)), graph.input("bfloat16", (4, 4))
@@ -170,12 +192,14 @@ def chained_in_bfloat16() -> CastReport:
 
 
 Programs = tuple[Callable[[], CastReport], ...]
-NARROWED: Programs = (total_of_halves, residual_of_half, ids_through_float32, decayed_weights)
+NARROWED: Programs = (
+    *(total_of_halves, residual_of_half, ids_through_float32, times_of_events, decayed_weights),
+)
 CONSTANTS: Programs = (masked_scores, guarded_quotient, smoothed_counts, ticks_since_start)
 PAIRS: Programs = (running_bytes, sums_of_pixels, energies_of_samples, differences_of_rows)
 DELIBERATE: Programs = (
     *(cast_to_half, scaled_by_a_number, stored_in_a_written_dtype),
-    *(summed_in_float32, chained_in_bfloat16),
+    *(summed_in_float32, spaced_in_float32, added_to_a_copy, chained_in_bfloat16),
 )
 
 
