@@ -13,14 +13,13 @@ counts with the errors of its operands, and comes after the losses before it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from graphir.conversions import convert
 from graphir.location import INTERMEDIATE
 from graphir.ops import dtype_rules as signatures
-from graphir.passes.analysis.casts.ranking import LossCause, is_large, is_modular
+from graphir.passes.analysis.casts.ranking import LARGE, LossCause, is_modular, size_of
 from graphir.passes.analysis.expressions import expression
 from graphir.passes.rewriter import is_conversion, origins_of
 from graphir.public import DType, GraphirError, Symbol, ops
@@ -75,7 +74,7 @@ class LossTrials:
 
     def causes(self) -> list[LossCause]:
         """Return the causes of the errors that are to be explained, the gravest first."""
-        sizes = {i: _size(self.errors[i]) for i in self.shares if self.errors[i].differing}
+        sizes = {i: size_of(self.errors[i]) for i in self.shares if self.errors[i].differing}
         for symbol in self.subject.live if sizes else ():
             self._symbols.setdefault(_place(symbol), []).append(symbol)
         causes = map(self._cause, sorted(sizes, key=sizes.__getitem__, reverse=True))
@@ -88,7 +87,7 @@ class LossTrials:
             totals[place] = totals.get(place, 0.0) + self._share(i, index)
         places = sorted(totals, key=lambda x: abs(totals[x]), reverse=True)
         places = [x for x in places if abs(totals[x]) >= LEAST and not self._is_modular(x)]
-        is_explained = is_large(self.errors[i])
+        is_explained = size_of(self.errors[i]) >= LARGE
         accused = places if is_explained else [x for x in places if self._is_odd(x, i)]
         if not accused:
             return None
@@ -108,7 +107,7 @@ class LossTrials:
             return None
         others = [x for x in cures if x not in chosen and self._tier(x) != _TOTAL]
         steps, other_steps = (tuple(self._step(x, i) for x in group) for group in (chosen, others))
-        before = _size(self.errors[i])
+        before = size_of(self.errors[i])
         after = before if outcome is None else outcome.sizes[i]
         return LossCause(i, steps, other_steps, before, after, outcome is not None)
 
@@ -203,7 +202,7 @@ class LossTrials:
         key = frozenset(places)
         if key not in self._trials:
             self._trials[key] = self._trial(key)
-        outcome, before = self._trials[key], min(_size(self.errors[i]), 1.0)
+        outcome, before = self._trials[key], min(size_of(self.errors[i]), 1.0)
         limit = max(before * CURED, min(before / 2, _eps(self.outputs[i].dtype)))
         return outcome is not None and outcome.sizes[i] <= limit
 
@@ -236,14 +235,14 @@ class LossTrials:
         given = {x.index for x in exact if is_total and self._kind(x) in TOTAL}
         trial = _Trial(path, {x.index for x in exact}, given)
         values = self.blame.overlay(path, trial.compute)
-        sizes = {i: _size(self.errors[i]) for i in self.shares}
+        sizes = {i: size_of(self.errors[i]) for i in self.shares}
         for i in sizes:
             output, symbol = self.outputs[i], self.subject.graph.outputs[i]
             if symbol.index in trial.wide:
                 value = round_numbers(values[symbol.index])
-                sizes[i] = _size(output._replace(real=value, dtype=wide_dtype(value)).error())
+                sizes[i] = size_of(output._replace(real=value, dtype=wide_dtype(value)).error())
             elif symbol.index in values:
-                sizes[i] = _size(output._replace(real=values[symbol.index]).error())
+                sizes[i] = size_of(output._replace(real=values[symbol.index]).error())
         return _Outcome(sizes, list(dict.fromkeys(map(_place, trial.barriers))))
 
 
@@ -367,12 +366,3 @@ def _place(symbol: Symbol) -> Place:
 
 def _eps(dtype: DType) -> float:
     return 2.0 ** (1 - dtype.part.precision) if dtype.is_inexact else 0.0
-
-
-def _size(error: OutputError) -> float:
-    """Return the size of an output's error: that of the norm; over 1 if elements broke."""
-    if error.broken:
-        return 1.0 + error.broken / error.elements
-    if error.dtype == "bool":
-        return (error.differing or 0) / error.elements
-    return math.inf if error.norm is None else error.norm

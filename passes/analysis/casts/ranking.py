@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence, Set
 from typing import NamedTuple
 
@@ -64,13 +65,13 @@ def is_modular(graph: Graph, wraps: Set[int]) -> bool:
     return False
 
 
-def is_large(error: OutputError) -> bool:
-    """Whether an output has lost elements altogether, or has a large error in the norm."""
+def size_of(error: OutputError) -> float:
+    """Return the size of an output's error: that of the norm; over 1 if elements broke."""
     if error.broken:
-        return True
-    if error.dtype == "bool" and error.differing:
-        return error.differing >= LARGE * error.elements
-    return error.norm is not None and error.norm >= LARGE
+        return 1.0 + error.broken / error.elements
+    if error.dtype == "bool":
+        return (error.differing or 0) / error.elements
+    return math.inf if error.norm is None else error.norm
 
 
 def _steps(site: CastSite) -> set[int]:
