@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Set
 from inspect import signature
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -13,8 +13,9 @@ from graphir.display import count_text, printable
 from graphir.ir.op_builder import infer
 from graphir.location import NUMPY
 from graphir.passes.analysis.casts.behind_casts import in_call, next_values, uncast
-from graphir.passes.analysis.casts.fixes import number_fix, source_fix
-from graphir.passes.analysis.casts.ranking import is_cause, is_modular
+from graphir.passes.analysis.casts.fixes import maker_fix, number_fix, source_fix, wider
+from graphir.passes.analysis.casts.ranking import LossCause, is_modular
+from graphir.passes.analysis.casts.report import LossRow
 from graphir.passes.analysis.casts.sites import overflows
 from graphir.passes.analysis.expressions import (
     CastSyntax,
@@ -32,7 +33,6 @@ from graphir.source_text import is_cell
 
 if TYPE_CHECKING:
     from graphir.passes.analysis.casts.report import CastReport
-    from graphir.passes.analysis.casts.rows import CastRow
     from graphir.passes.analysis.casts.sites import CastSite
     from graphir.passes.analysis.diff import Change, GraphDiff
     from graphir.passes.analysis.explanations.causes import Cause
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 def sentences(report: CastReport) -> list[str]:
     """Return the sentences of a report, the gravest first; none if nothing is to be explained."""
     causes = list(_causes(report))
-    lossy = dict.fromkeys(_loss(report, site, number) for site, number in causes)
-    overflow = _overflow(report, [site.row for site, _ in causes])
+    lossy = dict.fromkeys(_loss(report, cause) for cause in causes)
+    overflow = _overflow(report, {step.index for cause in causes for step in cause.steps})
     widened = [x for x in report.dtype_causes if x.outputs]
     inner = [x for x in report.dtype_causes if not x.outputs]
     most = [x for x in inner if x.following >= inner[0].following / 2][:_MOST_INNER]
@@ -52,7 +52,7 @@ def sentences(report: CastReport) -> list[str]:
     return [printable(text, _LONGEST) for text in texts]  # names come from the program
 
 
-def _overflow(report: CastReport, causes: Sequence[CastRow]) -> list[str]:
+def _overflow(report: CastReport, causes: Set[int]) -> list[str]:
     """Return the sentence about the first op whose values overflow its float dtype, if any does.
 
     Returns none if it is among the causes that other sentences are about.
@@ -61,7 +61,8 @@ def _overflow(report: CastReport, causes: Sequence[CastRow]) -> list[str]:
     if not rows or not report.graph.provenance.library:
         return []
     row = min(rows, key=lambda row: row.symbol.index)
-    if any((x.kind, x.location) == ("overflow", row.location) for x in causes):
+    same = [x for x in report.losses if x.kind == "overflow" and x.location == row.location]
+    if any(x.symbol.index in causes for x in same):
         return []
     measured = row.measured
     assert measured is not None  # of a row that overflows
@@ -118,62 +119,88 @@ def _alike(diff: GraphDiff, cause: Change) -> str:
     return f"; write {printable(fix)}" if result.dtype is dtype and fix else ""
 
 
-LEAST = 0.1
-"""The part of an output's error that a site must explain to be called its cause."""
-
-
-def _causes(report: CastReport) -> Iterator[tuple[CastSite, int]]:
-    """Yield the causes of large errors of outputs, each site once, with the output's number.
+def _causes(report: CastReport) -> Iterator[LossCause]:
+    """Yield the causes of the errors of outputs, those of the same steps once.
 
     If all errors are unknown, the cause is the first site if its integers wrapped, with number -1.
     """
-    yielded: set[int] = set()
-    for number, _ in enumerate(report.outputs):
-        # Losses after one another may each explain more than the whole error.
-        sites = report.sites
-        shares = [min(abs(x.shares[number]), 1.0) if x.shares else 0.0 for x in sites]
-        most = max(shares, default=0.0)
-        least = max(most / 2, LEAST)
-        near = (x for x, share in zip(sites, shares, strict=True) if share >= least)
-        site = next(near, None)
-        if site is not None and id(site) not in yielded and is_cause(site, report.outputs, number):
-            yielded.add(id(site))
-            yield site, number
+    causes: dict[tuple[int, ...], LossCause] = {}
+    for cause in report.loss_causes:
+        causes.setdefault(tuple(step.index for step in cause.steps), cause)
+    yield from causes.values()
     first = next(iter(report.sites), None)
-    is_unknown = not any(error.is_known for error in report.outputs)
-    wraps = first is not None and first.row.kind == "wrap" and not is_modular(first)
-    if first is not None and is_unknown and wraps:
-        yield first, -1
+    if first is not None and first.row.kind == "wrap":
+        is_unknown = not any(error.is_known for error in report.outputs)
+        places = {row.symbol.index for row in first.rows}
+        if is_unknown and not is_modular(report.explicit, places):
+            yield LossCause(-1, (first.row.symbol,), (), 0.0, 0.0, is_measured=False)
 
 
-def _loss(report: CastReport, site: CastSite, number: int) -> str:
+def _loss(report: CastReport, cause: LossCause) -> str:
     """Return the sentence about the cause of an output's error."""
+    sites = {row.symbol.index: site for site in report.sites for row in site.rows}
+    steps = [(sites.get(step.index), step) for step in cause.steps]
+    texts = [_lossy_step(report, *pair) for pair in steps[:_MOST_STEPS]]
+    if len(steps) > _MOST_STEPS:
+        texts.append(count_text(len(steps) - _MOST_STEPS, "other step"))
+    places = " and ".join(texts)
+    lossy = steps[0][0]
+    fixes = dict.fromkeys(fix for pair in steps for fix in _fixes(report, *pair, lossy) if fix)
+    fix = f"; write {printable(' and '.join(fixes), 1000)}" if fixes else ""
+    number = cause.output
+    if number < 0:
+        return f"{places}; what it does to the result is unknown{fix}"
+    error = report.outputs[number]
+    name = printable(error.name) if len(report.outputs) > 1 else "the result"
+    effect = "" if cause.is_measured else ", by estimate"
+    if cause.is_measured and cause.after >= _VISIBLE:
+        effect = f"; without that, it would be wrong by {100 * cause.after:.2g} %"
+    return f"{name} {phrases.wrongness(error)} because {places}{effect}{fix}"
+
+
+_VISIBLE = 1e-3
+"""The error that is left without a cause, from which its sentence names it."""
+
+_MOST_STEPS = 2
+"""The most steps of a cause that a sentence describes."""
+
+
+def _lossy_step(report: CastReport, site: CastSite | None, step: Symbol) -> str:
+    """Return what a step did: that of its site, or a store to an array of its dtype."""
+    if site is None:
+        return f"{_place(report, step.location)} stores {step.dtype}"
     row, measured = site.row, site.measured
     count = "" if measured is None else f"{measured.changed:,} of {measured.elements:,} elements"
     act = phrases.ACTS.get(row.kind, "changes {} by " + phrases.conversion(row)).format(count)
-    step = f"{row.source} {row.op}" if row.kind in phrases.VERBS else phrases.what(row)
+    what = f"{row.source} {row.op}" if row.kind in phrases.VERBS else phrases.what(row)
     worst = phrases.loss(site)
     if row.kind not in phrases.VERBS and measured is not None and measured.worst is not None:
         worst = phrases.became(*measured.worst)
-    source = f" in `{printable(row.expression.brief)}`" if row.expression else f" in {step}"
+    source = f" in `{printable(row.expression.brief)}`" if row.expression else f" in {what}"
     source = source if row.location.line else ""
-    fixes = " and ".join(_fixes(report, site))
-    fix = f"; write {printable(fixes, 1000)}" if fixes else ""
-    cause = f"{_place(report, row.location)} {act} ({step}: {worst}){source}"
-    if number < 0:
-        return f"{cause}; what it does to the result is unknown{fix}"
-    error = report.outputs[number]
-    name = printable(error.name) if len(report.outputs) > 1 else "the result"
-    return f"{name} {phrases.wrongness(error)} because {cause}{fix}"
+    return f"{_place(report, row.location)} {act} ({what}: {worst}){source}"
 
 
-def _fixes(report: CastReport, site: CastSite) -> list[str]:
-    """Return the fixes of a site, and of the steps of its line that lost values alike."""
+def _fixes(
+    report: CastReport, site: CastSite | None, step: Symbol, lossy: CastSite | None
+) -> Iterator[str]:
+    """Yield the fixes of a site, and of the steps of its line that lost values alike.
+
+    Without a site, the step stores to an array, which gets the dtype that the values of `lossy`
+    need.
+    """
+    if site is None:
+        dtype = wider(lossy.row) if lossy is not None and isinstance(lossy.row, LossRow) else None
+        if lossy is not None and dtype is not None:
+            yield maker_fix(lossy.row, step.args[0], dtype)
+        return
     row = site.row
+    if row.kind in ("implicit", "assignment") and str(row.target) in row.fix:
+        return  # a cast to the same dtype would lose the same values
     alike = [x.row for x in report.sites if x.row.kind == row.kind and row.kind in phrases.VERBS]
     near = [x for x in alike if x.location.place[:2] == row.location.place[:2]]
-    fixes = dict.fromkeys(x.fix for x in (row, *near) if x.fix)
-    return list(fixes) or [fix for fix in (number_fix(row) or source_fix(row),) if fix]
+    fixes = [x.fix for x in (row, *near) if x.fix]
+    yield from fixes or [number_fix(row) or source_fix(row)]
 
 
 _MOST_INNER = 3

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from graphir.dtypes import DTypeLike
 from graphir.ir.literals import native
 from graphir.passes.analysis.casts import CastReport, Measured, OutputError, Unseen
+from graphir.passes.analysis.casts.ranking import LossCause
 from graphir.public import Graph, Symbol
 from graphir.runtime.audit.blame import Blame, Output
 from graphir.runtime.audit.effects import is_same, masked_effect, measure, merge
@@ -101,6 +102,7 @@ class AuditState:
         self.results: Sequence[NDArray[Any]] = ()
         self.outputs: list[Output] = []
         self.errors: list[OutputError] = []
+        self.causes: Sequence[LossCause] = ()
         self.unseen: Sequence[Unseen] = ()
 
 
@@ -114,7 +116,7 @@ def run_passes(state: AuditState) -> CastReport:
     subject = state.subject
     results = owned(state.results, subject.arrays)
     return subject.report.measured(
-        state.measures, state.errors, results, state.unseen, subject.kinds
+        state.measures, state.errors, results, state.unseen, subject.kinds, state.causes
     )
 
 
@@ -168,6 +170,7 @@ def attribute_errors(state: AuditState) -> None:
     runs = Blame(subject, state.wide, measures, state.regions)
     state.errors = runs.shared(sites, state.outputs, state.errors)
     state.losses.add_roundings(runs.roundings.values())
+    state.causes = runs.causes
 
 
 def _contiguous(value: ArrayLike) -> NDArray[Any]:

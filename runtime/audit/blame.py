@@ -8,6 +8,7 @@ alone shows its effect on the outputs; `Output.share` turns the effect into the 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
@@ -16,14 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir.passes.analysis.casts import Measured, OutputError
+from graphir.passes.analysis.casts.ranking import LossCause
 from graphir.public import DType, GraphirError, Symbol
 from graphir.runtime.audit.blocked_run import as_floats, inner, norm
 from graphir.runtime.audit.double_double import Flags, Numbers, blocks, numbers
 from graphir.runtime.audit.effects import with_loss
 from graphir.runtime.audit.exact_arrays import numbers_at, wide_dtype
-from graphir.runtime.audit.regions import Regions
+from graphir.runtime.audit.regions import Compute, Regions
 from graphir.runtime.audit.subject import Subject
 from graphir.runtime.audit.sweep import Sweep
+from graphir.runtime.audit.trials import LossTrials
 from graphir.runtime.audit.wide_run import Array, WideRun
 
 LEAST = 30_000_000
@@ -32,7 +35,6 @@ PART = 0.5
 """The same for large arrays, as a part of the work of one wide run."""
 SYMBOL = 10_000
 """The work of one symbol besides its elements: the time of NumPy on so many elements."""
-
 LINEAR = 2.0**-10
 """The relative error of an output below which the shares of the sweep are as good as of a run."""
 VISIBLE = 2.0**-16
@@ -59,6 +61,7 @@ class Blame:
         self.subject, self.wide_run, self.measures = subject, wide_run, measures
         self.regions = regions
         self.roundings: dict[int, Symbol] = {}
+        self.causes: Sequence[LossCause] = ()
 
     def shared(
         self, sites: Sequence[Symbol], outputs: Sequence[Output], errors: Sequence[OutputError]
@@ -78,6 +81,9 @@ class Blame:
         if wrong and sites:
             self._measure(sites, outputs, errors, wrong)
         self._add_roundings(sites, swept, shares, errors)
+        estimates = {i: {**swept.get(i, {}), **shares[i]} for i in wrong}
+        self.causes = LossTrials(self, outputs, errors, estimates).causes()
+        self._move_roundings(swept, shares)
         rest = {i: sum(parts.values()) for i, parts in swept.items()}
         return [
             replace(error, shares=shares[i], rounding=rest.get(i), roundings=swept.get(i))
@@ -128,18 +134,31 @@ class Blame:
         error no site explains has none, unless its error is visible.
         """
         symbols = self.subject.graph.symbols
+        lines = {
+            place: symbols[place].location.place[:2] for parts in swept.values() for place in parts
+        }
         for i, parts in swept.items():
-            rows, steps = _Lines(), _Lines()
+            rows, steps = defaultdict[Any, float](float), defaultdict[Any, float](float)
             for site in sites:
-                rows.add(site, shares[i][site.index] or 0.0)
+                rows[site.location.place[:2]] += shares[i][site.index] or 0.0
             for place, share in parts.items():
-                steps.add(symbols[place], share)
-            is_visible = any(rows.totals.values()) or (errors[i].norm or 0.0) >= VISIBLE
-            worst = steps.worst()
-            if is_visible and steps.part(worst) > rows.part(rows.worst()):
-                self.roundings.update((x.index, x) for x in steps.symbols.get(worst, ()))
+                steps[lines[place]] += share
+            is_visible = any(rows.values()) or (errors[i].norm or 0.0) >= VISIBLE
+            worst = max(steps, key=lambda line: abs(steps[line]), default=None)
+            if is_visible and abs(steps[worst]) > max(map(abs, rows.values()), default=0.0):
+                places = (
+                    place for place, share in parts.items() if share and lines[place] == worst
+                )
+                self.roundings.update((place, symbols[place]) for place in places)
+        self._move_roundings(swept, shares)
+
+    def _move_roundings(
+        self, swept: dict[int, dict[int, float]], shares: Mapping[int, dict[int, float | None]]
+    ) -> None:
+        """Move the shares of the steps of `roundings` from `swept` to `shares`."""
         for i, parts in swept.items():
-            shares[i].update({place: parts.pop(place, 0.0) for place in self.roundings})
+            moved = (x for x in self.roundings if x not in shares[i])
+            shares[i].update({place: parts.pop(place, 0.0) for place in moved})
 
     def _measure(
         self,
@@ -155,13 +174,13 @@ class Blame:
             share = max((math.inf if part is None else abs(part) for part in parts), default=0.0)
             return share, self._change(group)
 
-        left = max(LEAST, PART * self._work(self.subject.live))
+        left = max(LEAST, PART * self.work(self.subject.live))
         small = all((errors[i].norm or 0.0) < LINEAR and not errors[i].broken for i in shares)
         for group in sorted(self.subject.together(sites), key=worst, reverse=True):
             if small and self.regions.has_blocks and worst(group)[0] < math.inf:
                 break  # of large arrays, a run costs as much as the program and tells no more
             path = self.subject.path(group)
-            left -= self._work(path)
+            left -= self.work(path)
             if left < 0:
                 break
             values = self._with_losses(group, path)
@@ -171,7 +190,8 @@ class Blame:
                     share = outputs[i].share(errors[i], values[symbol.index])
                     _distribute(share, group, shares[i])
 
-    def _work(self, symbols: Sequence[Symbol]) -> int:
+    def work(self, symbols: Sequence[Symbol]) -> int:
+        """Return the work of a run of symbols, in elements."""
         return sum(SYMBOL + self.subject.size_of(symbol) for symbol in symbols)
 
     def _change(self, group: Sequence[Symbol]) -> float:
@@ -181,12 +201,17 @@ class Blame:
 
     def _with_losses(self, group: Sequence[Symbol], path: Sequence[Symbol]) -> Mapping[int, Array]:
         """Return the wide values of the outputs that depend on a group, with its losses."""
-        places, values = {site.index for site in group}, dict[int, Array]()
+        places = {site.index for site in group}
 
         def compute(wide: WideRun, symbol: Symbol, values: dict[int, Array]) -> None:
             new = _again(wide, symbol, values)
             values[symbol.index] = with_loss(wide, symbol, new) if symbol.index in places else new
 
+        return self.overlay(path, compute)
+
+    def overlay(self, path: Sequence[Symbol], compute: Compute) -> Mapping[int, Array]:
+        """Return other values of the outputs on a path: `compute` sets that of each symbol."""
+        values = dict[int, Array]()
         if self.regions.fits and self.regions.has_blocks:
             self.regions.overlay(self.wide_run, {x.index for x in path}, values, compute)
             return values
@@ -202,29 +227,6 @@ class Blame:
                 if self.subject.last[arg.index] == symbol.index:
                     values.pop(arg.index, None)
         return values
-
-
-class _Lines:
-    """The sums of shares by line of the program, and the symbols with a share."""
-
-    def __init__(self) -> None:
-        self.totals: dict[tuple[str, int], float] = {}
-        self.symbols: dict[tuple[str, int], list[Symbol]] = {}
-
-    def add(self, symbol: Symbol, share: float) -> None:
-        """Add the share of a symbol to that of its line."""
-        line = symbol.location.place[:2]
-        self.totals[line] = self.totals.get(line, 0.0) + share
-        if share:
-            self.symbols.setdefault(line, []).append(symbol)
-
-    def part(self, line: tuple[str, int]) -> float:
-        """Return the size of a line's sum; 0 without one."""
-        return abs(self.totals.get(line, 0.0))
-
-    def worst(self) -> tuple[str, int]:
-        """Return the line of the largest share; ("", 0) without shares."""
-        return max(self.totals, key=lambda line: abs(self.totals[line]), default=("", 0))
 
 
 def _distribute(share: float, group: Sequence[Symbol], shares: dict[int, float | None]) -> None:

@@ -71,6 +71,12 @@ class RecordedRun(BlockedRun):
             return convert(call.real, DType.from_numpy(call.real.dtype), storage, self.graph.tf32)
         return convert(wide, wide_dtype(wide), storage, self.graph.tf32)
 
+    def evaluate(self, symbol: Symbol, operands: Sequence[Array]) -> Array:
+        """Compute a symbol on other operands of its dtypes; a pin has the value of its cast."""
+        pins = self.facts.pins
+        is_pin = bool(symbol.args) and pins.get(symbol.args[-1].index) is symbol
+        return operands[-1] if is_pin else self._evaluation(symbol)(operands)
+
     def wide_value(self, symbol: Symbol) -> Array:
         """Return the value of a symbol in its wide dtype."""
         return widen(self.cached_value(symbol), self.graph.storage_dtype(symbol))

@@ -92,7 +92,7 @@ def loss_fix(row: LossRow) -> str:
     if symbol.op is ops.index_add:  # a call that writes to its operand, which no cast may replace
         return ""
     if source and source.is_augmented and source.operand(0).endswith("]"):
-        return _maker_fix(row, symbol.args[0], dtype)  # elements keep the dtype of their array
+        return maker_fix(row, symbol.args[0], dtype)  # elements keep the dtype of their array
     if source and source.is_augmented and not symbol.shape:
         number = syntax.number_of(source.operand(1), dtype)
         return " ".join(source.replaced({1: number}).split())
@@ -193,10 +193,11 @@ def measured_fix(row: CastRow) -> str:
         return ""
     users = (x for x in row.symbol.graph.symbols if any(arg is row.symbol for arg in x.args))
     array = next(users, None)
-    return "" if array is None else _maker_fix(row, array, row.source)
+    source_dtype = row.symbol.graph.concrete_dtype(row.source)
+    return "" if array is None else maker_fix(row, array, source_dtype)
 
 
-def _maker_fix(row: CastRow, array: Symbol, dtype: DType) -> str:
+def maker_fix(row: CastRow, array: Symbol, dtype: DType) -> str:
     """Return the line that makes an array in a dtype, to which a row writes; "" if none makes it.
 
     The first operand of each write is the array before it.

@@ -32,7 +32,7 @@ from graphir.passes.analysis.casts.measured import (
     parts_unseen,
     unique_parts,
 )
-from graphir.passes.analysis.casts.ranking import ranked
+from graphir.passes.analysis.casts.ranking import LossCause, ranked
 from graphir.passes.analysis.casts.rows import CastRow
 from graphir.passes.analysis.casts.sites import CastSites, LayerTotals, layers
 from graphir.passes.analysis.casts.walk import CastWalk
@@ -81,6 +81,8 @@ class CastReport(ItemSequence[CastRow]):
         """The steps of arithmetic that lost values, the worst first; empty without an audit."""
         self.outputs: tuple[OutputError, ...] = ()
         self.results: tuple[NDArray[Any], ...] = ()
+        self.loss_causes: tuple[LossCause, ...] = ()
+        """The causes of errors of outputs, the gravest first; empty without an audit."""
         self.unseen: tuple[Unseen, ...] = ()
         self.against: GraphDiff | None = None
         self.kept: DType | None = None
@@ -227,11 +229,13 @@ class CastReport(ItemSequence[CastRow]):
         results: Sequence[NDArray[Any]] = (),
         unseen: Sequence[Unseen] = (),
         losses: Mapping[int, StepLoss] = MappingProxyType({}),
+        causes: Sequence[LossCause] = (),
     ) -> CastReport:
         """Return the report with the measurements of a run.
 
         `measures` is keyed by the index of each cast in the explicit graph, and of each step of
-        `losses`. The result sorts the rows by their share in the output errors (see `ranked`).
+        `losses`. The result sorts the rows by their share in the output errors, after those of
+        `causes` (see `ranked`).
         """
         has_shares = not outputs or any(error.shares is not None for error in outputs)
         new = self._with(
@@ -242,6 +246,7 @@ class CastReport(ItemSequence[CastRow]):
             outputs=tuple(outputs),
             results=tuple(results),
             unseen=tuple(unique_parts([*unseen, *self.unseen])),
+            loss_causes=tuple(causes),
         )
         shares: dict[int, tuple[float, ...] | None] = {}
         for row in (*new.rows, *new.losses):
@@ -253,7 +258,7 @@ class CastReport(ItemSequence[CastRow]):
                 shares[place] = numbers if is_known else None
             row.measured, row.shares = measures.get(place), shares[place]
         new._find_vanished()
-        ranks = ranked(CastSites([*new.rows, *new.losses]), outputs, new.dtype_causes)
+        ranks = ranked(CastSites([*new.rows, *new.losses]), causes, new.dtype_causes)
         for row in (*new.rows, *new.losses):
             row.rank = ranks[row.place]
         by_rank = attrgetter("rank")

@@ -78,8 +78,8 @@ def test_numbers_that_the_program_makes_are_followed() -> None:
     assert "wraps 1 of 1 elements (int32 multiply: 70000 * 70000" in sentence
 
 
-def test_each_wrong_output_has_its_line() -> None:
-    first, second = sentences(programs.two_wraps, np.full(4, 200, np.uint8))
+def test_each_wrong_output_has_its_line_the_gravest_first() -> None:
+    second, first = sentences(programs.two_wraps, np.full(4, 200, np.uint8))
     assert first.startswith("output0 is wrong by 85 % because line 32 wraps 4 of 4 elements")
     assert "(uint8 add: 200 + 100 = 300 became 44) in `x + np.uint8(100)`" in first
     assert second.startswith("output1") and "line 33" in second
