@@ -79,18 +79,17 @@ class EntryWalk:
         """The dtypes of results of entries and edits, each with what it is without the last one."""
         places = {**self.edits, **{at: dtype for (at, _), dtype in self.casts.items()}}
         self._mended.update((graph.symbols[at].type.dtype, to) for at, to in places.items())
-        self._pinned: set[int] = set()
+        self._pinned: dict[int, DType] = {}
+        """The dtypes of carries whose loops do not keep the dtype that enters them."""
         self._given = {x.index for x in data}
         self._data = {*self._given}
-        while True:
-            self._walk()
-            wrong = set(self._inconsistent())
-            if not wrong:
-                break
+        self._walk()
+        while wrong := self._inconsistent():
             self._pinned |= wrong
             self.dtypes = []
             for found in (self.entries, self.mixed, self.refused):
                 found.clear()
+            self._walk()
 
     def _walk(self) -> None:
         data, dtypes = self._data, self.dtypes
@@ -270,7 +269,7 @@ class EntryWalk:
 
     def _of_junction(self, symbol: Symbol, op: Junction) -> DType:
         if symbol.index in self._pinned:
-            return symbol.type.dtype
+            return self._pinned[symbol.index]
         count = len(op.signature.promoted or ())
         if not op.signature.promoted:  # a result of an opaque step
             own = symbol.type.dtype
@@ -287,15 +286,21 @@ class EntryWalk:
         except GraphirError:
             return symbol.type.dtype
 
-    def _inconsistent(self) -> Iterator[int]:
-        """Yield the carries of loops whose bodies give another dtype than they take."""
+    def _inconsistent(self) -> dict[int, DType]:
+        """Return the carries whose loop gives another dtype than they take, each with its dtype.
+
+        A number takes what the loop gives, as the loop promotes it; else the dtype is as it was.
+        """
+        wrong: dict[int, DType] = {}
         for symbol in self.graph.symbols:
-            if type(symbol.op) is Junction and not symbol.op.enters:
-                for carry in symbol.args[1:2]:
-                    enters = type(carry.op) is Junction and carry.op.enters
-                    given, taken = self.dtypes[symbol.args[0].index], self.dtypes[carry.index]
-                    if enters and given is not taken and carry.index not in self._pinned:
-                        yield carry.index
+            for carry in symbol.args[1:2] if type(symbol.op) is Junction else ():
+                is_carry = type(carry.op) is Junction and carry.op.enters and not symbol.op.enters
+                given, taken = self.dtypes[symbol.args[0].index], self.dtypes[carry.index]
+                if is_carry and given is not taken:
+                    to = given if taken.weak else carry.type.dtype
+                    if self._pinned.get(carry.index) is not to and taken is not carry.type.dtype:
+                        wrong[carry.index] = to
+        return wrong
 
     @cached_property
     def _literals(self) -> Literals:
