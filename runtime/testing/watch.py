@@ -28,7 +28,8 @@ from graphir.runtime.recording.numpy_.watched_code import watched_code
 from graphir.runtime.recording.recording import RecordingSession
 from graphir.runtime.testing import instrument
 from graphir.runtime.testing.facts import Facts, PackagePlaces
-from graphir.runtime.testing.instrument import HiddenDtypes, WatchedFunction
+from graphir.runtime.testing.hidden_dtypes import HiddenDtypes
+from graphir.runtime.testing.instrument import WatchedFunction
 from graphir.runtime.testing.isolation import observe_acts, visible_act
 from graphir.runtime.testing.ledger import CallRecord, Ledger, source_digest
 from graphir.runtime.testing.shadow import Shadow, ShadowSide, fork, why_visible
