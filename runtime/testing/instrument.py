@@ -195,10 +195,20 @@ def _definitions(node: ast.AST, scope: str) -> Iterator[tuple[Definition, str, K
             yield from _definitions(child, scope)
 
 
+_COMPILERS = frozenset(("numba", "njit", "vectorize", "guvectorize"))
+"""Names in the decorators of numba; np.vectorize has one, too, and calls for each element."""
+
+
 def _is_compiled(node: Definition) -> bool:
-    """Whether a decorator compiles the function from its code or its source."""
-    texts = [ast.unparse(x) for x in node.decorator_list]
-    return any("njit" in x or "numba" in x or "vectorize" in x or "jit.script" in x for x in texts)
+    """Whether a decorator, such as `@numba.jit` or `@torch.jit.script`, compiles the function.
+
+    The decorator reads the code or the source of the function. One of another name is found by what
+    it has made of the function (see `_compiled_elsewhere`).
+    """
+    parts = [part for decorator in node.decorator_list for part in ast.walk(decorator)]
+    names = {x.id for x in parts if isinstance(x, ast.Name)}
+    names |= {x.attr for x in parts if isinstance(x, ast.Attribute)}
+    return not names.isdisjoint(_COMPILERS) or names.issuperset(("jit", "script"))
 
 
 def _insert(node: Definition, number: int, is_shadow: bool) -> None:
