@@ -17,6 +17,7 @@ import linecache
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import count
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Literal, TypeAlias
 
@@ -75,7 +76,34 @@ def set_callbacks(
         setattr(builtins, name, callback)
 
 
-def modules_under_test(package: str) -> list[ModuleType]:
+class WatchedPackage:
+    """The functions of the package under test, in those of its modules that are loaded."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.functions: dict[int, WatchedFunction] = {}
+        """The functions by number."""
+        self.modules: set[str] = set()
+        self._numbers = count()
+
+    def update(self) -> bool:
+        """Watch the functions of modules that are new; return whether there are any."""
+        new = [x for x in _modules_under_test(self.name) if x.__name__ not in self.modules]
+        if not new:
+            return False
+        self.modules.update(x.__name__ for x in new)
+        for function in _watched_functions(new, self._numbers):
+            self.functions[function.number] = function
+            function.use(function.watched)
+        return True
+
+    def use(self, choose_code: Callable[[WatchedFunction], CodeType]) -> None:
+        """Give each function the code that is chosen for it."""
+        for function in self.functions.values():
+            function.use(choose_code(function))
+
+
+def _modules_under_test(package: str) -> list[ModuleType]:
     """Return the loaded modules of a package, without its tests."""
     names = [x for x in sys.modules if x == package or x.startswith(f"{package}.")]
     modules = [sys.modules[name] for name in sorted(names)]
@@ -89,7 +117,7 @@ def _is_test(module: str) -> bool:
     )
 
 
-def watched_functions(modules: list[ModuleType], numbers: Iterator[int]) -> list[WatchedFunction]:
+def _watched_functions(modules: list[ModuleType], numbers: Iterator[int]) -> list[WatchedFunction]:
     """Return the functions of modules whose source is at hand, with numbers of their own."""
     functions: dict[tuple[str, str, int], WatchedFunction] = {}
     for module in modules:
@@ -119,8 +147,10 @@ def _find_functions(functions: dict[tuple[str, str, int], WatchedFunction]) -> N
             continue
         code = each.__code__
         entry = functions.get((code.co_filename, code.co_qualname, code.co_firstlineno))
-        same = entry is not None and code.co_code == entry.own.co_code
-        if entry is not None and same and code.co_freevars == entry.watched.co_freevars:
+        if entry is None:
+            continue
+        same = code.co_code, code.co_freevars
+        if same == (entry.own.co_code, entry.watched.co_freevars):
             entry.own = code
             entry.functions.append(each)
 
@@ -155,8 +185,7 @@ def _compiled(source: str, file: str, numbers: Iterator[int]) -> Iterator[_Place
     codes = [own, *(compile(tree, file, "exec", dont_inherit=True) for tree in trees)]
     tables = list(map(_by_place, codes))
     for place, (number, node, kind) in definitions.items():
-        codes = [table.get(place) for table in tables]
-        plain, watched, shadowed = codes
+        plain, watched, shadowed = (table.get(place) for table in tables)
         if plain is None or watched is None or shadowed is None:
             continue
         if plain.co_flags & inspect.CO_GENERATOR:
@@ -223,25 +252,17 @@ def _insert(node: Definition, number: int, is_shadow: bool) -> None:
     if args.kwarg:
         keys.append(None)
         keywords.append(ast.Name(args.kwarg.arg, ast.Load()))
-    test = _call(
-        ENTER, ast.Constant(number), ast.Tuple(values, ast.Load()), ast.Dict(keys, keywords)
-    )
+    arguments = ast.Tuple(values, ast.Load()), ast.Dict(keys, keywords)
+    test = _call(ENTER, ast.Constant(number), *arguments)
     is_async = isinstance(node, ast.AsyncFunctionDef)  # some of these may return no value
-    returns = ast.If(test, [ast.Return(_call(RESULT))], [])
-    new: list[ast.stmt] = [ast.Expr(test) if is_async else returns]
+    enter = ast.Expr(test) if is_async else ast.If(test, [ast.Return(_call(RESULT))], [])
     has_doc = ast.get_docstring(node, clean=False) is not None
     at = node.body[has_doc] if len(node.body) > has_doc else node.body[0]
     if is_shadow and not is_async:
-        for index, statement in enumerate(node.body):
-            node.body[index] = _Returns(number).visit(statement)
-        node.body.append(
-            ast.copy_location(
-                ast.Expr(_call(LEAVE, ast.Constant(number), ast.Constant(None))), node.body[-1]
-            )
-        )
-    for statement in new:
-        ast.copy_location(statement, at)
-    node.body[has_doc:has_doc] = new
+        node.body = [_Returns(number).visit(statement) for statement in node.body]
+        end = ast.Expr(_call(LEAVE, ast.Constant(number), ast.Constant(None)))
+        node.body.append(ast.copy_location(end, node.body[-1]))
+    node.body.insert(has_doc, ast.copy_location(enter, at))
     ast.fix_missing_locations(node)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from time import process_time  # by name: a test may have replaced it
 from types import FrameType, MethodType
@@ -22,31 +21,16 @@ from graphir.runtime.recording.values import (
     recording_with,
 )
 from graphir.runtime.sources import from_jax, from_torch
+from graphir.runtime.testing.budget import MOST_RECORDINGS, CallSignature
 from graphir.runtime.testing.facts import Facts, Span
 from graphir.runtime.testing.instrument import WatchedFunction
 from graphir.runtime.testing.ledger import CallRecord
 from graphir.runtime.testing.shadow import ShadowSide, nothing_before_end
 from graphir.runtime.testing.signatures import dtype_text, library_of, result_leaves
 
-MOST_RECORDINGS = 3
-"""The most recordings of a function for each signature."""
 LONG = 0.1
 """After so many seconds of the processor, a recording passes by calls like those that it has
 recorded: the rounds of a loop are alike."""
-
-
-@dataclass(eq=False, slots=True)
-class CallSignature:
-    """A signature of a function: its claims of recordings, of which `misses` came to nothing."""
-
-    call: CallRecord
-    test: str = ""
-    tests: set[str] | None = None
-    """The tests that may record it; None: any test."""
-    claims: int = 0
-    misses: int = 0
-    kind: tuple[str, frozenset[str]] = "", frozenset()
-    """The function, and the dtypes of arrays among the arguments."""
 
 
 class ShadowCalls:
