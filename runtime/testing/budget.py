@@ -2,8 +2,8 @@
 
 A signature of a function is recorded a few times, by the shadows of several tests. A claim stands
 for a recording from the moment that a shadow is to make it, so that no other shadow makes it again.
-A shadow that ends without the recording gives the claim back. The first recording of a function has
-no price; further ones end where the time that they may take does.
+A shadow that ends without the recording gives the claim back. The budget bounds the time of further
+recordings, and not that of a function's first.
 """
 
 from __future__ import annotations

@@ -97,11 +97,6 @@ class WatchedPackage:
             function.use(function.watched)
         return True
 
-    def use(self, choose_code: Callable[[WatchedFunction], CodeType]) -> None:
-        """Give each function the code that is chosen for it."""
-        for function in self.functions.values():
-            function.use(choose_code(function))
-
 
 def _modules_under_test(package: str) -> list[ModuleType]:
     """Return the loaded modules of a package, without its tests."""
@@ -205,23 +200,23 @@ def _definitions(node: ast.AST, scope: str) -> Iterator[tuple[Definition, str, K
     """Yield the functions of a module and of its classes, with qualified names."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, Definition):
-            static = any(
-                isinstance(x, ast.Name) and x.id == "staticmethod" for x in child.decorator_list
-            )
-            has_self = (
-                bool(scope) and not static and bool(child.args.posonlyargs or child.args.args)
-            )
-            kind: Kind = "method" if has_self else "function"
-            if isinstance(child, ast.AsyncFunctionDef):
-                kind = "coroutine"
-            if child.name in SKIPPED:
-                kind = "other"
             if not _is_compiled(child):
-                yield child, f"{scope}{child.name}", kind
+                yield child, f"{scope}{child.name}", _kind(child, in_class=bool(scope))
         elif isinstance(child, ast.ClassDef):
             yield from _definitions(child, f"{scope}{child.name}.")
         elif not isinstance(child, ast.Lambda):
             yield from _definitions(child, scope)
+
+
+def _kind(node: Definition, in_class: bool) -> Kind:
+    """Return the kind of a function, of which only the code shows whether it is a generator."""
+    if node.name in SKIPPED:
+        return "other"
+    if isinstance(node, ast.AsyncFunctionDef):
+        return "coroutine"
+    is_static = any(isinstance(x, ast.Name) and x.id == "staticmethod" for x in node.decorator_list)
+    has_self = in_class and not is_static and (node.args.posonlyargs or node.args.args)
+    return "method" if has_self else "function"
 
 
 _COMPILERS = frozenset(("numba", "njit", "vectorize", "guvectorize"))

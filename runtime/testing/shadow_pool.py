@@ -29,7 +29,7 @@ class ShadowPool:
         self._next_look = 0.0
         self._last_claim = 0.0
         self.current: Shadow | None = None
-        """The shadow that makes the recordings of this test, unless a test is to start one."""
+        """The shadow that makes the recordings of this test; None if the next claim starts one."""
         self.tests_left = 0
         """The tests that the current shadow goes through, with this one."""
 

@@ -133,7 +133,8 @@ class FunctionWatch:
 
     def stop(self) -> Ledger:
         """Give the functions their own code back, wait for all shadows, and return the ledger."""
-        self._package.use(lambda function: function.own)
+        for function in self._package.functions.values():
+            function.use(function.own)
         self._shadows.collect(wait=True)
         for signature in self._by_text.values():
             self.ledger.add_call(signature.call)
@@ -248,7 +249,8 @@ class FunctionWatch:
         return None if side is None else self._become_shadow(side)
 
     def _become_shadow(self, side: ShadowSide) -> ShadowCalls:
-        self._package.use(lambda function: function.shadowed)
+        for function in self._package.functions.values():
+            function.use(function.shadowed)
         self._hot.watch(False)
         self._hidden.show()
         session = RecordingSession(self._package.name, self._slots, self._places)
