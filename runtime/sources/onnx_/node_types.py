@@ -299,13 +299,15 @@ class SizedNode(NamedTuple):
         return None if rank is None or length is None else combine(rank, length)
 
 
+KnownSizes: TypeAlias = "list[Size] | int | None"
+"""The sizes of a result, or its rank alone."""
+
+
 def _reduced(node: SizedNode) -> int | None:
     return node.rank() if node.attrs.get("keepdims", 1) else node.rank_by(sub)
 
 
-def _windows(
-    node: SizedNode, weight_place: int = 0, is_transposed: bool = False
-) -> list[Size] | None:
+def _windows(node: SizedNode, weight_place: int = 0, is_transposed: bool = False) -> KnownSizes:
     """Return the sizes of a convolution, or of a pool, which has no weight.
 
     The answer is None where they depend on values. Source: the formulas of output_shape in
@@ -319,11 +321,8 @@ def _windows(
         return None
     kernel = attrs.get("kernel_shape") or (weight.shape[2:] if weight is not None else ())
     count, auto_pad = x.rank - 2, attrs.get("auto_pad") or "NOTSET"
-    if (
-        len(kernel) != count
-        or attrs.get("output_shape")
-        or (is_transposed and auto_pad != "NOTSET")
-    ):
+    is_stated = attrs.get("output_shape") or (is_transposed and auto_pad != "NOTSET")
+    if len(kernel) != count or is_stated:
         return None
     strides = attrs.get("strides") or [1] * count
     dilations = attrs.get("dilations") or [1] * count
@@ -349,7 +348,7 @@ def _floor(size: Size, step: int) -> Any:
     return size if step == 1 else size // step
 
 
-def _resized(node: SizedNode) -> list[Size] | int | None:
+def _resized(node: SizedNode) -> KnownSizes:
     """Return the sizes that the last operand of a Resize or Upsample states, or its scales."""
     x, last = node.array(0), node.args[-1] if len(node.args) > 1 else None
     if x is None:
@@ -372,7 +371,7 @@ def _resized(node: SizedNode) -> list[Size] | int | None:
     return sizes
 
 
-_SIZES: Mapping[str, Callable[[SizedNode], list[Size] | int | None]] = {
+_SIZES: Mapping[str, Callable[[SizedNode], KnownSizes]] = {
     "STFT": lambda node: 4,
     "ConstantOfShape": lambda node: node.length(0),
     "Reshape": lambda node: node.length(1),
