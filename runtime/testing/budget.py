@@ -74,8 +74,7 @@ class Budget:
     @property
     def may_wait(self) -> bool:
         """Whether a test may wait for a shadow to end."""
-        own = self.test_seconds - self.wait_seconds
-        return self.wait_seconds < FREE_SECONDS + WAITING * own
+        return self.wait_seconds < FREE_SECONDS + WAITING * (self.test_seconds - self.wait_seconds)
 
     def clock(self) -> float:
         """Return the seconds of a clock that stands still while tests wait."""

@@ -230,8 +230,7 @@ def _is_compiled(node: Definition) -> bool:
     it has made of the function (see `_compiled_elsewhere`).
     """
     parts = [part for decorator in node.decorator_list for part in ast.walk(decorator)]
-    names = {x.id for x in parts if isinstance(x, ast.Name)}
-    names |= {x.attr for x in parts if isinstance(x, ast.Attribute)}
+    names = {getattr(part, "id", "") or getattr(part, "attr", "") for part in parts}
     return not names.isdisjoint(_COMPILERS) or names.issuperset(("jit", "script"))
 
 

@@ -89,15 +89,14 @@ class ShadowPool:
 
     def collect(self, wait: bool = False, most: int = sys.maxsize) -> None:
         """Take in what shadows have sent; with `wait`, of `most` shadows until they end."""
-        for shadow, claims in list(self._live.items())[:most]:
+        for shadow in list(self._live)[:most]:
             for message in shadow.messages(wait):
-                self._take_in(shadow, claims, message)
+                self._take_in(shadow, message)
             if shadow.has_ended:
-                self._finish(shadow, claims)
+                self._finish(shadow)
 
-    def _take_in(
-        self, shadow: Shadow, claims: list[CallSignature], message: dict[str, Any]
-    ) -> None:
+    def _take_in(self, shadow: Shadow, message: dict[str, Any]) -> None:
+        claims = self._live[shadow]
         if "start" in message:
             self._running[shadow] = message["start"]
         elif "idle" in message:
@@ -121,15 +120,14 @@ class ShadowPool:
             claims[:] = [x for x in claims if (x.call.function, x.call.arguments) not in covered]
             self._ledger.differences.update(dict.fromkeys(message["differences"]))
 
-    def _finish(self, shadow: Shadow, claims: list[CallSignature]) -> None:
+    def _finish(self, shadow: Shadow) -> None:
         """Give back the claims of recordings that a shadow has not made."""
-        del self._live[shadow]
         if shadow is self.current:
             self.current = None
         name = self._running.pop(shadow, None)
         if name is not None and shadow.reason:
             self._ledger.refused[name] = shadow.reason
-        for signature in claims:
+        for signature in self._live.pop(shadow):
             reason = shadow.reason or shadow.failure or "its shadow did not come to the call"
             self._ledger.lost_calls[signature.call.function] = reason
             self._claims.give_back(signature)

@@ -35,7 +35,7 @@ from graphir.runtime.testing.instrument import WatchedFunction, WatchedPackage, 
 from graphir.runtime.testing.isolation import observe_acts, visible_act
 from graphir.runtime.testing.ledger import CallRecord, Ledger, source_digest
 from graphir.runtime.testing.shadow import ShadowSide
-from graphir.runtime.testing.shadow_calls import ShadowCalls
+from graphir.runtime.testing.shadow_calls import ShadowCalls, WatchedCall
 from graphir.runtime.testing.shadow_pool import ShadowPool
 from graphir.runtime.testing.signatures import arguments_text, array_dtypes, call_key
 
@@ -194,12 +194,13 @@ class FunctionWatch:
             signature.call.tests.append(self._test)
         here = self._calls_here
         if here is not None and here.root is not None:
-            is_known = signature is not None
-            return is_known and here.enter_inner(function, signature, args, keywords, frame_of(1))
+            if signature is None:
+                return False
+            return here.enter_inner(WatchedCall(function, signature, args, keywords), frame_of(1))
         if signature is not None and self._needs_recording(function, signature):
             here = here or self._claim(function, signature)
             if here is not None:
-                return here.record(function, signature, args, keywords)
+                return here.record(WatchedCall(function, signature, args, keywords))
         self._hot.count(function)
         return False
 
@@ -234,11 +235,8 @@ class FunctionWatch:
 
     def _needs_recording(self, function: WatchedFunction, signature: CallSignature) -> bool:
         """Whether this test records a call outside of other recordings."""
-        return (
-            function.kind != "generator"
-            and signature.call.function not in self.ledger.refused
-            and self._claims.allow(signature, self._test)
-        )
+        is_refused = function.kind == "generator" or signature.call.function in self.ledger.refused
+        return not is_refused and self._claims.allow(signature, self._test)
 
     def _claim(self, function: WatchedFunction, signature: CallSignature) -> ShadowCalls | None:
         """Claim a recording; return the calls of the new shadow if this is now its process."""
