@@ -15,10 +15,9 @@ import gc
 import inspect
 import linecache
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
+from itertools import count
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Literal, TypeAlias
 
@@ -77,7 +76,29 @@ def set_callbacks(
         setattr(builtins, name, callback)
 
 
-def modules_under_test(package: str) -> list[ModuleType]:
+class WatchedPackage:
+    """The functions of the package under test, in those of its modules that are loaded."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.functions: dict[int, WatchedFunction] = {}
+        """The functions by number."""
+        self.modules: set[str] = set()
+        self._numbers = count()
+
+    def update(self) -> bool:
+        """Watch the functions of modules that are new; return whether there are any."""
+        new = [x for x in _modules_under_test(self.name) if x.__name__ not in self.modules]
+        if not new:
+            return False
+        self.modules.update(x.__name__ for x in new)
+        for function in _watched_functions(new, self._numbers):
+            self.functions[function.number] = function
+            function.use(function.watched)
+        return True
+
+
+def _modules_under_test(package: str) -> list[ModuleType]:
     """Return the loaded modules of a package, without its tests."""
     names = [x for x in sys.modules if x == package or x.startswith(f"{package}.")]
     modules = [sys.modules[name] for name in sorted(names)]
@@ -91,7 +112,7 @@ def _is_test(module: str) -> bool:
     )
 
 
-def watched_functions(modules: list[ModuleType], numbers: Iterator[int]) -> list[WatchedFunction]:
+def _watched_functions(modules: list[ModuleType], numbers: Iterator[int]) -> list[WatchedFunction]:
     """Return the functions of modules whose source is at hand, with numbers of their own."""
     functions: dict[tuple[str, str, int], WatchedFunction] = {}
     for module in modules:
@@ -121,8 +142,10 @@ def _find_functions(functions: dict[tuple[str, str, int], WatchedFunction]) -> N
             continue
         code = each.__code__
         entry = functions.get((code.co_filename, code.co_qualname, code.co_firstlineno))
-        same = entry is not None and code.co_code == entry.own.co_code
-        if entry is not None and same and code.co_freevars == entry.watched.co_freevars:
+        if entry is None:
+            continue
+        same = code.co_code, code.co_freevars
+        if same == (entry.own.co_code, entry.watched.co_freevars):
             entry.own = code
             entry.functions.append(each)
 
@@ -157,8 +180,7 @@ def _compiled(source: str, file: str, numbers: Iterator[int]) -> Iterator[_Place
     codes = [own, *(compile(tree, file, "exec", dont_inherit=True) for tree in trees)]
     tables = list(map(_by_place, codes))
     for place, (number, node, kind) in definitions.items():
-        codes = [table.get(place) for table in tables]
-        plain, watched, shadowed = codes
+        plain, watched, shadowed = (table.get(place) for table in tables)
         if plain is None or watched is None or shadowed is None:
             continue
         if plain.co_flags & inspect.CO_GENERATOR:
@@ -178,29 +200,38 @@ def _definitions(node: ast.AST, scope: str) -> Iterator[tuple[Definition, str, K
     """Yield the functions of a module and of its classes, with qualified names."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, Definition):
-            static = any(
-                isinstance(x, ast.Name) and x.id == "staticmethod" for x in child.decorator_list
-            )
-            has_self = (
-                bool(scope) and not static and bool(child.args.posonlyargs or child.args.args)
-            )
-            kind: Kind = "method" if has_self else "function"
-            if isinstance(child, ast.AsyncFunctionDef):
-                kind = "coroutine"
-            if child.name in SKIPPED:
-                kind = "other"
             if not _is_compiled(child):
-                yield child, f"{scope}{child.name}", kind
+                yield child, f"{scope}{child.name}", _kind(child, in_class=bool(scope))
         elif isinstance(child, ast.ClassDef):
             yield from _definitions(child, f"{scope}{child.name}.")
         elif not isinstance(child, ast.Lambda):
             yield from _definitions(child, scope)
 
 
+def _kind(node: Definition, in_class: bool) -> Kind:
+    """Return the kind of a function, of which only the code shows whether it is a generator."""
+    if node.name in SKIPPED:
+        return "other"
+    if isinstance(node, ast.AsyncFunctionDef):
+        return "coroutine"
+    is_static = any(isinstance(x, ast.Name) and x.id == "staticmethod" for x in node.decorator_list)
+    has_self = in_class and not is_static and (node.args.posonlyargs or node.args.args)
+    return "method" if has_self else "function"
+
+
+_COMPILERS = frozenset(("numba", "njit", "vectorize", "guvectorize"))
+"""Names in the decorators of numba; np.vectorize has one, too, and calls for each element."""
+
+
 def _is_compiled(node: Definition) -> bool:
-    """Whether a decorator compiles the function from its code or its source."""
-    texts = [ast.unparse(x) for x in node.decorator_list]
-    return any("njit" in x or "numba" in x or "vectorize" in x or "jit.script" in x for x in texts)
+    """Whether a decorator, such as `@numba.jit` or `@torch.jit.script`, compiles the function.
+
+    The decorator reads the code or the source of the function. One of another name is found by what
+    it has made of the function (see `_compiled_elsewhere`).
+    """
+    parts = [part for decorator in node.decorator_list for part in ast.walk(decorator)]
+    names = {getattr(part, "id", "") or getattr(part, "attr", "") for part in parts}
+    return not names.isdisjoint(_COMPILERS) or names.issuperset(("jit", "script"))
 
 
 def _insert(node: Definition, number: int, is_shadow: bool) -> None:
@@ -215,25 +246,17 @@ def _insert(node: Definition, number: int, is_shadow: bool) -> None:
     if args.kwarg:
         keys.append(None)
         keywords.append(ast.Name(args.kwarg.arg, ast.Load()))
-    test = _call(
-        ENTER, ast.Constant(number), ast.Tuple(values, ast.Load()), ast.Dict(keys, keywords)
-    )
+    arguments = ast.Tuple(values, ast.Load()), ast.Dict(keys, keywords)
+    test = _call(ENTER, ast.Constant(number), *arguments)
     is_async = isinstance(node, ast.AsyncFunctionDef)  # some of these may return no value
-    returns = ast.If(test, [ast.Return(_call(RESULT))], [])
-    new: list[ast.stmt] = [ast.Expr(test) if is_async else returns]
+    enter = ast.Expr(test) if is_async else ast.If(test, [ast.Return(_call(RESULT))], [])
     has_doc = ast.get_docstring(node, clean=False) is not None
     at = node.body[has_doc] if len(node.body) > has_doc else node.body[0]
     if is_shadow and not is_async:
-        for index, statement in enumerate(node.body):
-            node.body[index] = _Returns(number).visit(statement)
-        node.body.append(
-            ast.copy_location(
-                ast.Expr(_call(LEAVE, ast.Constant(number), ast.Constant(None))), node.body[-1]
-            )
-        )
-    for statement in new:
-        ast.copy_location(statement, at)
-    node.body[has_doc:has_doc] = new
+        node.body = [_Returns(number).visit(statement) for statement in node.body]
+        end = ast.Expr(_call(LEAVE, ast.Constant(number), ast.Constant(None)))
+        node.body.append(ast.copy_location(end, node.body[-1]))
+    node.body.insert(has_doc, ast.copy_location(enter, at))
     ast.fix_missing_locations(node)
 
 
@@ -256,60 +279,3 @@ class _Returns(ast.NodeTransformer):
 
 def _call(name: str, *args: ast.expr) -> ast.Call:
     return ast.Call(ast.Name(name, ast.Load()), list(args), [])
-
-
-# -- names of dtypes that graphir alone has imported
-
-_PACKAGE = "ml_dtypes"
-
-
-class HiddenDtypes(MetaPathFinder, Loader):
-    """Hides the module ml_dtypes and its names until something imports it, or `show` is called.
-
-    graphir imports ml_dtypes, and `np.dtype("bfloat16")` then has a meaning. The tests of a package
-    that does not import ml_dtypes run without it.
-    """
-
-    def __init__(self) -> None:
-        self._names: dict[Any, Any] = {}
-        self._modules: dict[str, ModuleType] = {}
-
-    def hide(self) -> None:
-        """Hide what the import of ml_dtypes has added."""
-        import numpy as np
-
-        modules = {x: sys.modules[x] for x in sys.modules if x.partition(".")[0] == _PACKAGE}
-        table: Any = np.sctypeDict
-        names = {x: kind for x, kind in table.items() if kind.__module__ == _PACKAGE}
-        self._modules, self._names = modules, names
-        for name in modules:
-            del sys.modules[name]
-        for name in names:
-            del table[name]
-        sys.meta_path.insert(0, self)
-
-    def show(self) -> None:
-        """Add all of it again."""
-        import numpy as np
-
-        if self in sys.meta_path:
-            sys.meta_path.remove(self)
-        sys.modules.update(self._modules)
-        table: Any = np.sctypeDict
-        table.update(self._names)
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        """Show what is hidden if a test imports it after all."""
-        if fullname != _PACKAGE:
-            return None
-        self.show()
-        return ModuleSpec(fullname, self)
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """Return the module."""
-        return self._modules[spec.name]
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Leave the module as it is."""

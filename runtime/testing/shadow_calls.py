@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from time import process_time  # by name: a test may have replaced it
 from types import FrameType, MethodType
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -22,31 +21,25 @@ from graphir.runtime.recording.values import (
     recording_with,
 )
 from graphir.runtime.sources import from_jax, from_torch
+from graphir.runtime.testing.budget import MOST_RECORDINGS, CallSignature
 from graphir.runtime.testing.facts import Facts, Span
 from graphir.runtime.testing.instrument import WatchedFunction
 from graphir.runtime.testing.ledger import CallRecord
 from graphir.runtime.testing.shadow import ShadowSide, nothing_before_end
 from graphir.runtime.testing.signatures import dtype_text, library_of, result_leaves
 
-MOST_RECORDINGS = 3
-"""The most recordings of a function for each signature."""
 LONG = 0.1
 """After so many seconds of the processor, a recording passes by calls like those that it has
 recorded: the rounds of a loop are alike."""
 
 
-@dataclass(eq=False, slots=True)
-class CallSignature:
-    """A signature of a function: its claims of recordings, of which `misses` came to nothing."""
+class WatchedCall(NamedTuple):
+    """A call of a watched function."""
 
-    call: CallRecord
-    test: str = ""
-    tests: set[str] | None = None
-    """The tests that may record it; None: any test."""
-    claims: int = 0
-    misses: int = 0
-    kind: tuple[str, frozenset[str]] = "", frozenset()
-    """The function, and the dtypes of arrays among the arguments."""
+    function: WatchedFunction
+    signature: CallSignature
+    args: tuple[Any, ...]
+    keywords: Mapping[str, Any]
 
 
 class ShadowCalls:
@@ -90,15 +83,9 @@ class ShadowCalls:
         result, self._result = self._result, None
         return result
 
-    def enter_inner(
-        self,
-        function: WatchedFunction,
-        signature: CallSignature,
-        args: tuple[Any, ...],
-        keywords: Mapping[str, Any],
-        frame: FrameType,
-    ) -> bool:
+    def enter_inner(self, call: WatchedCall, frame: FrameType) -> bool:
         """Note a call inside the recorded one; return whether it was made here."""
+        function, signature, args, keywords = call
         former = self._ended.get((function.number, signature.call.arguments))
         if former is not None and function.kind != "generator" and process_time() > self._long_at:
             return self._pass_by(former, args, keywords)
@@ -127,14 +114,9 @@ class ShadowCalls:
                 differences = [*self.facts.differences(self._session.graph)]
             self.side.send({"calls": [], "differences": differences, "partial": True}, later=True)
 
-    def record(
-        self,
-        watched: WatchedFunction,
-        signature: CallSignature,
-        args: tuple[Any, ...],
-        keywords: Mapping[str, Any],
-    ) -> bool:
+    def record(self, call: WatchedCall) -> bool:
         """Record a call; return whether it was made, which a traced call is not."""
+        watched, signature, args, keywords = call
         side, session = self.side, self._session
         self.settle()
         side.send({"start": watched.name})  # with the facts of the recording before
@@ -142,7 +124,7 @@ class ShadowCalls:
         if watched.kind == "method":
             function, args = MethodType(function, args[0]), args[1:]
         if "rules" in keywords:  # a parameter of record, too
-            function, keywords = partial(function, **keywords), {}
+            function, keywords = partial(function, **keywords), dict[str, Any]()
         self._kinds.add(signature.kind)
         self.root, self._spans, self._frames = watched, [], {}
         self._long_at = process_time() + LONG
@@ -153,7 +135,8 @@ class ShadowCalls:
         side.idle_since, has_ended = None, False
         try:
             if library:
-                self._trace(library, function, signature, args, keywords)
+                source = from_jax if library == "jax" else from_torch
+                self._trace(signature, partial(source, function, *args, **keywords))
                 return False
             self._result = session.call(function, args, keywords)
             has_ended = True
@@ -177,20 +160,13 @@ class ShadowCalls:
             self.side.send(message, later=True)
         self._raising.clear()
 
-    def _trace(
-        self,
-        library: str,
-        function: Callable[..., Any],
-        signature: CallSignature,
-        args: tuple[Any, ...],
-        keywords: Mapping[str, Any],
-    ) -> None:
+    def _trace(self, signature: CallSignature, trace: Callable[[], Graph]) -> None:
         """Send what a function of JAX or torch does with arrays like these."""
         assert self.root is not None
         signature.claims += 1
         span = Span(self.root, signature.call.arguments, 0)
         try:
-            graph = (from_jax if library == "jax" else from_torch)(function, *args, **keywords)
+            graph = trace()
         except Exception as error:
             problem = str(error).partition("\n")[0][:200]
             span.counts = True

@@ -8,7 +8,7 @@ has without them. A walk with edits is a trial of these edits.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, cast
 

@@ -19,7 +19,7 @@ from graphir.import_names import optional
 from graphir.public import DType, ExecutionError, GraphError, GraphirError, Location
 from graphir.runtime.audit.library_calls import LibraryCall
 from graphir.runtime.audit.wide_arithmetic import WIDE
-from graphir.runtime.sources.jax_.lax_rows import (
+from graphir.runtime.sources.jax_.abstract_values import (
     Jax,
     Jaxpr,
     JaxprEquation,

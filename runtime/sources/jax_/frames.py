@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 from graphir.location import Location
 from graphir.passes.analysis.expressions import expression, statement
 from graphir.runtime.sources.folding import Folding
-from graphir.runtime.sources.jax_.lax_rows import Jax, Jaxpr, JaxprEquation
+from graphir.runtime.sources.jax_.abstract_values import Jax, Jaxpr, JaxprEquation
+from graphir.runtime.sources.libraries import INSTALLED
 from graphir.runtime.user_code import INSTALLED, SITE_PACKAGES
 
 

@@ -18,7 +18,8 @@ from graphir.display import printable
 from graphir.passes import cast_report
 from graphir.passes.analysis.expressions import expression, statement
 from graphir.public import DType, Graph, GraphError, Location, Symbol, TensorType, ops
-from graphir.runtime.sources.jax_.lax_rows import ROWS, Equation, Jaxpr, array_type
+from graphir.runtime.sources.jax_.abstract_values import Jaxpr, array_type
+from graphir.runtime.sources.jax_.lax_rows import ROWS, Equation
 from graphir.runtime.sources.op_rows import Attribute, Emitted
 
 

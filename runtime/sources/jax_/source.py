@@ -32,25 +32,21 @@ from graphir.public import (
     rules,
 )
 from graphir.runtime.sources.folding import Folding, note_draws
-from graphir.runtime.sources.jax_.bound_primitive import BoundPrimitive
-from graphir.runtime.sources.jax_.frames import EquationSite, Sites
-from graphir.runtime.sources.jax_.gather_scatter import ROWS
-from graphir.runtime.sources.jax_.lax_rows import (
-    INLINED,
-    MOVING,
-    PROMOTING,
+from graphir.runtime.sources.jax_.abstract_values import (
     AbstractValue,
-    Equation,
     Jax,
     Jaxpr,
     JaxprEquation,
     Variable,
     array_type,
-    drops_imaginary,
     has_explicit_dtypes,
     has_keys,
     is_float0,
 )
+from graphir.runtime.sources.jax_.bound_primitive import BoundPrimitive
+from graphir.runtime.sources.jax_.frames import EquationSite, Sites
+from graphir.runtime.sources.jax_.gather_scatter import ROWS
+from graphir.runtime.sources.jax_.lax_rows import INLINED, MOVING, PROMOTING, Equation
 from graphir.runtime.sources.jax_.loops import LOOPS, JittedCalls, RefusedLoop, refused_loop
 from graphir.runtime.sources.op_rows import Row, trial
 from graphir.runtime.user_code import noting_errors
@@ -294,7 +290,7 @@ class Importer:
 
     def _cast(self, symbol: Symbol, to: DType, site: EquationSite) -> Symbol:
         """Return a cast: explicit if the site is a conversion that the user wrote."""
-        if drops_imaginary(symbol.dtype, to):
+        if _drops_imaginary(symbol.dtype, to):
             self.skipped.append(f"line {site.location.line}: JAX drops imaginary parts in {to}")
             symbol = self.graph.emit(ops.real, (symbol,), {})
             if symbol.dtype is to:
@@ -551,3 +547,8 @@ def _input_names(jaxpr: Jaxpr) -> list[str]:
         name = name if name.isidentifier() else f"x{i}"
         names.append(name if name not in names else f"{name}_{i}")
     return names
+
+
+def _drops_imaginary(source: DType, target: DType) -> bool:
+    """Whether JAX converts complex numbers by their real parts."""
+    return source.is_complex and not target.is_complex and target is not DType.bool

@@ -15,7 +15,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
+from operator import add, sub
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
@@ -198,11 +199,8 @@ class NodeTypes:
             value = self._static.of(symbol)
             return None if value is None else value.ravel().tolist()
 
-        sizes = sizes_of(op, attrs, args, values_of)
-        if sizes is not None:
-            return sizes
-        rank = rank_of(op, attrs, args)
-        return None if rank is None else [None] * rank
+        sizes = _SIZES[op](SizedNode(attrs, args, values_of)) if op in _SIZES else None
+        return [None] * sizes if isinstance(sizes, int) else sizes
 
     def _complete(self, tensor: TensorProto, sizes: Sequence[Size | str | None]) -> None:
         """Set the sizes of an inferred type of an array that are unknown."""
@@ -266,73 +264,66 @@ def dim_names(text: str) -> set[str]:
     return {*size.names()} if isinstance(size, Dim) else set()
 
 
-# -- types that ONNX does not infer
-
-
-ResultType: TypeAlias = tuple[int, list[Any]]
-
-_FLOAT, _INT64, _STRING = 1, 7, 8  # TensorProto.DataType
-
-
-def rank_of(op: str, attrs: Mapping[str, Any], args: Sequence[Symbol | None]) -> int | None:
-    """Return the rank of the results of an op of ai.onnx that the ranks and lengths of args tell.
-
-    The elements of a shape, of axes or of pads may be unknown. The answer is None where the rank is
-    unknown, and for an op whose rank ONNX infers itself.
-    """
-    first, second = ([*args, None, None])[:2]
-    rank, length = _rank(first), _length(second)
-    if op == "STFT":
-        return 4
-    if op == "Reshape":
-        return length
-    if op == "ConstantOfShape":
-        return _length(first)
-    if op == "Expand":
-        return None if rank is None or length is None else max(rank, length)
-    if op in _SAME_RANK:
-        return rank
-    if op.startswith("Reduce") and rank is not None:
-        return rank if attrs.get("keepdims", 1) else None if length is None else rank - length
-    if op in ("Squeeze", "Unsqueeze") and rank is not None and length is not None:
-        return rank + length if op == "Unsqueeze" else max(rank - length, 0)
-    return None
-
-
-_SAME_RANK = frozenset(("Slice", "Tile", "Pad", "Resize", "Upsample", "Trilu", "CenterCropPad"))
-"""The ops whose results have the rank of the first operand."""
+# -- sizes that ONNX does not infer
 
 
 Values: TypeAlias = Callable[[Symbol], "list[Any] | None"]
 """Returns the elements of a symbol that depend on no input's elements, ints or dims; else None."""
 
 
-def sizes_of(
-    op: str, attrs: Mapping[str, Any], args: Sequence[Symbol | None], values_of: Values
-) -> list[Size] | None:
-    """Return the shape of the first result of a convolution, pool or resizing of symbolic sizes.
+class SizedNode(NamedTuple):
+    """A node of ai.onnx, with what its operands tell of the sizes of its first result."""
 
-    The answer is None where the sizes depend on values, and for other ops. Source: the formulas of
-    output_shape in Operators.md.
+    attrs: Mapping[str, Any]
+    args: Sequence[Symbol | None]
+    values_of: Values
+
+    def array(self, place: int) -> Symbol | None:
+        """Return an operand that is an array of numbers; else None."""
+        x = self.args[place] if place < len(self.args) else None
+        return x if x is not None and type(x.type) is TensorType else None
+
+    def rank(self) -> int | None:
+        """Return the rank of the first operand."""
+        x = self.array(0)
+        return None if x is None else x.rank
+
+    def length(self, place: int) -> int | None:
+        """Return the known length of a vector; None for other operands."""
+        x = self.array(place)
+        size = x.shape[0] if x is not None and x.rank == 1 else None
+        return size if isinstance(size, int) else None
+
+    def rank_by(self, combine: Callable[[int, int], int]) -> int | None:
+        """Return the rank that follows from that of the first operand and the second's length."""
+        rank, length = self.rank(), self.length(1)
+        return None if rank is None or length is None else combine(rank, length)
+
+
+KnownSizes: TypeAlias = "list[Size] | int | None"
+"""The sizes of a result, or its rank alone."""
+
+
+def _reduced(node: SizedNode) -> int | None:
+    return node.rank() if node.attrs.get("keepdims", 1) else node.rank_by(sub)
+
+
+def _windows(node: SizedNode, weight_place: int = 0, is_transposed: bool = False) -> KnownSizes:
+    """Return the sizes of a convolution, or of a pool, which has no weight.
+
+    The answer is None where they depend on values. Source: the formulas of output_shape in
+    Operators.md.
     """
-    x = args[0] if args else None
-    if x is None or type(x.type) is not TensorType:
+    attrs, x = node.attrs, node.array(0)
+    if x is None or x.rank < 3 or attrs.get("ceil_mode"):
         return None
-    if op in ("Resize", "Upsample"):
-        return _resized(x, [*args[1:]], attrs, values_of)
-    if op not in _WINDOWS or x.rank < 3 or attrs.get("ceil_mode"):
-        return None
-    weight = args[_WINDOWS[op]] if _WINDOWS[op] else None
-    if _WINDOWS[op] and (weight is None or weight.rank != x.rank):
+    weight = node.args[weight_place] if weight_place else None
+    if weight_place and (weight is None or weight.rank != x.rank):
         return None
     kernel = attrs.get("kernel_shape") or (weight.shape[2:] if weight is not None else ())
-    count, is_transposed = x.rank - 2, op == "ConvTranspose"
-    auto_pad = attrs.get("auto_pad") or "NOTSET"
-    if (
-        len(kernel) != count
-        or attrs.get("output_shape")
-        or (is_transposed and auto_pad != "NOTSET")
-    ):
+    count, auto_pad = x.rank - 2, attrs.get("auto_pad") or "NOTSET"
+    is_stated = attrs.get("output_shape") or (is_transposed and auto_pad != "NOTSET")
+    if len(kernel) != count or is_stated:
         return None
     strides = attrs.get("strides") or [1] * count
     dilations = attrs.get("dilations") or [1] * count
@@ -354,29 +345,21 @@ def sizes_of(
     return sizes
 
 
-_WINDOWS = {
-    **dict.fromkeys(("Conv", "ConvInteger", "ConvTranspose"), 1),
-    **dict.fromkeys(("MaxPool", "AveragePool", "LpPool"), 0),
-    "QLinearConv": 3,
-}
-"""The ops on windows, and the places of their weights; 0 for a pool."""
-
-
 def _floor(size: Size, step: int) -> Any:
     return size if step == 1 else size // step
 
 
-def _resized(
-    x: Symbol, others: Sequence[Symbol | None], attrs: Mapping[str, Any], values_of: Values
-) -> list[Size] | None:
+def _resized(node: SizedNode) -> KnownSizes:
     """Return the sizes that the last operand of a Resize or Upsample states, or its scales."""
-    last = others[-1] if others else None
-    values = None if last is None else values_of(last)
-    if last is None or values is None or len(values) != x.rank or attrs.get("axes"):
+    x, last = node.array(0), node.args[-1] if len(node.args) > 1 else None
+    if x is None:
         return None
+    values = None if last is None else node.values_of(last)
+    if last is None or values is None or len(values) != x.rank or node.attrs.get("axes"):
+        return x.rank
     if last.dtype.is_integer:
-        is_stretch = attrs.get("keep_aspect_ratio_policy", "stretch") == "stretch"
-        return values if is_stretch else None
+        is_stretch = node.attrs.get("keep_aspect_ratio_policy", "stretch") == "stretch"
+        return values if is_stretch else x.rank
     sizes: list[Size] = []
     for size, scale in zip(x.shape, values, strict=True):
         n: Any = size
@@ -385,40 +368,74 @@ def _resized(
         elif (1 / scale).is_integer() and int(1 / scale).bit_count() == 1:
             sizes.append(n // int(1 / scale))
         else:
-            return None
+            return x.rank
     return sizes
 
 
-def _rank(x: Symbol | None) -> int | None:
-    return x.rank if x is not None and type(x.type) is TensorType else None
+_SIZES: Mapping[str, Callable[[SizedNode], KnownSizes]] = {
+    "STFT": lambda node: 4,
+    "ConstantOfShape": lambda node: node.length(0),
+    "Reshape": lambda node: node.length(1),
+    "Expand": lambda node: node.rank_by(max),
+    "Unsqueeze": lambda node: node.rank_by(add),
+    "Squeeze": lambda node: node.rank_by(lambda rank, count: max(rank - count, 0)),
+    **dict.fromkeys(("Slice", "Tile", "Pad", "Trilu", "CenterCropPad"), SizedNode.rank),
+    **dict.fromkeys(("ReduceMax", "ReduceMin", "ReduceSum", "ReduceProd", "ReduceMean"), _reduced),
+    **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceSumSquare"), _reduced),
+    **dict.fromkeys(("ReduceLogSum", "ReduceLogSumExp"), _reduced),
+    **dict.fromkeys(("Resize", "Upsample"), _resized),
+    **dict.fromkeys(("MaxPool", "AveragePool", "LpPool"), _windows),
+    **dict.fromkeys(("Conv", "ConvInteger"), partial(_windows, weight_place=1)),
+    "ConvTranspose": partial(_windows, weight_place=1, is_transposed=True),
+    "QLinearConv": partial(_windows, weight_place=3),
+}
+"""By op of ai.onnx, the sizes of the first result that operands tell, or its rank alone.
+
+The elements of a shape, of axes or of pads may be unknown. ONNX infers the rank of other ops.
+"""
 
 
-def _length(x: Symbol | None) -> int | None:
-    """Return the known length of a vector; None for other operands."""
-    size = x.shape[0] if x is not None and _rank(x) == 1 else None
-    return size if isinstance(size, int) else None
+# -- types of ops of other domains
+
+
+ResultType: TypeAlias = tuple[int, list[Any]]
+"""ONNX's number of a dtype, and sizes: None is an unknown one."""
+
+_FLOAT, _INT64 = 1, 7  # TensorProto.DataType
+
+
+def _classified(attrs: Mapping[str, Any], sizes: list[Any]) -> list[ResultType]:
+    is_int = any(attrs.get(name) for name in ("classlabels_int64s", "classlabels_ints"))
+    return [(_INT64 if is_int else STRING, _rows(sizes)), (_FLOAT, [*_rows(sizes), None])]
+
+
+def _regressed(attrs: Mapping[str, Any], sizes: list[Any]) -> list[ResultType]:
+    return [(_FLOAT, [*_rows(sizes), attrs.get("n_targets", 1)])]
+
+
+def _rows(sizes: list[Any]) -> list[Any]:
+    """Return the number of samples of an operand, as a shape."""
+    return [sizes[0] if len(sizes) > 1 else 1]
+
+
+_RESULT_TYPES: Mapping[str, Callable[[Mapping[str, Any], list[Any]], list[ResultType]]] = {
+    "Tokenizer": lambda attrs, sizes: [(STRING, [*sizes, None])],
+    **dict.fromkeys(("SVMRegressor", "TreeEnsembleRegressor"), _regressed),
+    **dict.fromkeys(("LinearClassifier", "SVMClassifier", "TreeEnsembleClassifier"), _classified),
+}
+"""By op, the types of its results for its attributes and the sizes of its first operand."""
 
 
 def result_types(op: str, attrs: Mapping[str, Any], operand: TypeProto) -> list[ResultType]:
-    """Return the dtypes of ONNX and the shapes of an op's results; None is an unknown size.
+    """Return the types of an op's results that a table states, for the type of its first operand.
 
-    `operand` is the ONNX type of the first operand. The op may be onnxruntime's own.
+    The op may be onnxruntime's own.
     """
     sizes: list[Any] = [
         dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None
         for dim in operand.tensor_type.shape.dim
     ]
-    rows = sizes[0] if len(sizes) > 1 else 1
-    if op == "Tokenizer":
-        return [(_STRING, [*sizes, None])]
-    if op == "SVMRegressor":
-        return [(_FLOAT, [rows, 1])]
-    if op == "TreeEnsembleRegressor":
-        return [(_FLOAT, [rows, attrs.get("n_targets", 1)])]
-    if op in ("LinearClassifier", "SVMClassifier", "TreeEnsembleClassifier"):
-        is_int = any(attrs.get(name) for name in ("classlabels_int64s", "classlabels_ints"))
-        return [(_INT64 if is_int else _STRING, [rows]), (_FLOAT, [rows, None])]
-    return []
+    return _RESULT_TYPES[op](attrs, sizes) if op in _RESULT_TYPES else []
 
 
 # -- operands that must have one type, in models that mix types

@@ -237,38 +237,7 @@ class TorchRecorder:
 
     def run(self, program: Callable[[], Any], function: Function) -> Graph:
         """Run a program, the call of a function, and return its graph."""
-        base = self.torch.utils._python_dispatch.TorchDispatchMode
-        functions = self.torch.overrides.TorchFunctionMode
-        replacements = Replacements(
-            self.torch, lambda tensor: _depends_on_inputs(self.tensors[self._plain(tensor)])
-        )
-
-        def dispatch(mode: Any, op: AtenOp, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            try:
-                return self._dispatch(op, args, kwargs or {})
-            except GraphirError as error:
-                if self.ops.outer:
-                    raise
-                raise error.at(self.sites.location(), f"torch.{op}") from None
-
-        def watch(mode: Any, func: Function, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            with self.sites.calling(func, args, kwargs or {}):
-                name = getattr(func, "__name__", "")
-                other = replacements.of(name, args, kwargs or {})
-                if other is not None:
-                    return other()
-                self._refuse_leaving(_values_read(func, args, kwargs or {}))
-                if name == "lstm":
-                    return self.sites.lstm(func, args)
-                result = func(*args, **(kwargs or {}))
-                if name in _MAKERS and args:
-                    dtype = dtype_of(result.dtype).to_numpy()
-                    self._folding.note_array(f"torch.{name}", self.sites.location(), args[0], dtype)
-                return result
-
-        members = {"__torch_dispatch__": dispatch, "supports_higher_order_operators": True}
-        self.ops.mode = type("Dispatch", (base,), members)()
-        mode = type("Functions", (functions,), {"__torch_function__": watch})()
+        self.ops.mode, mode = self._op_mode(), self._function_mode()
         with ExitStack() as stack:
             stack.enter_context(self.sites.layers(self._name_parameters))
             if "torch._dynamo" in sys.modules:  # what torch.compile compiled runs as written
@@ -284,15 +253,7 @@ class TorchRecorder:
                 if error is self._failure[0] and self._failure[1] is not None:
                     raise self._failure[1] from error
                 raise
-        leaves = [x for _, x in paths(self.torch, result) if isinstance(x, self.torch.Tensor)]
-        leaves = leaves or [*self._writes.values()]
-        if not leaves:
-            raise GraphError("the function returns no tensor, and writes to none", got=repr(result))
-        last = self.graph.symbols[-1].location if self.graph.symbols else self.sites.location()
-        try:
-            self.graph.output(*[self._read(leaf) for leaf in leaves])
-        except GraphirError as error:  # after the program: its last line that computes
-            raise error.at(last, "return") from None
+        self._add_outputs(result)
         self._note_hidden_writes()
         self._note_sizes()
         graph = dead_code(self.graph)
@@ -302,6 +263,59 @@ class TorchRecorder:
             defaults=self._defaults,
         )
         return graph
+
+    def _op_mode(self) -> Any:
+        """Return the mode in which PyTorch passes each ATen op to `_dispatch`."""
+
+        def dispatch(mode: Any, op: AtenOp, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            try:
+                return self._dispatch(op, args, kwargs or {})
+            except GraphirError as error:
+                if self.ops.outer:
+                    raise
+                raise error.at(self.sites.location(), f"torch.{op}") from None
+
+        base = self.torch.utils._python_dispatch.TorchDispatchMode
+        members = {"__torch_dispatch__": dispatch, "supports_higher_order_operators": True}
+        return type("Dispatch", (base,), members)()
+
+    def _function_mode(self) -> Any:
+        """Return the mode in which PyTorch passes its functions to `_call`, before their ops."""
+        replacements = Replacements(
+            self.torch, lambda tensor: _depends_on_inputs(self.tensors[self._plain(tensor)])
+        )
+
+        def watch(mode: Any, func: Function, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            with self.sites.calling(func, args, kwargs or {}):
+                other = replacements.of(getattr(func, "__name__", ""), args, kwargs or {})
+                return other() if other is not None else self._call(func, args, kwargs or {})
+
+        base = self.torch.overrides.TorchFunctionMode
+        return type("Functions", (base,), {"__torch_function__": watch})()
+
+    def _call(self, func: Function, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Call a function of PyTorch, unless it takes the values of tensors out of the graph."""
+        name = getattr(func, "__name__", "")
+        self._refuse_leaving(_values_read(func, args, kwargs))
+        if name == "lstm":
+            return self.sites.lstm(func, args)
+        result = func(*args, **kwargs)
+        if name in _MAKERS and args:
+            dtype = dtype_of(result.dtype).to_numpy()
+            self._folding.note_array(f"torch.{name}", self.sites.location(), args[0], dtype)
+        return result
+
+    def _add_outputs(self, result: Any) -> None:
+        """Add the tensors of the result of the program; if it has none, those that it wrote to."""
+        leaves = [x for _, x in paths(self.torch, result) if isinstance(x, self.torch.Tensor)]
+        leaves = leaves or [*self._writes.values()]
+        if not leaves:
+            raise GraphError("the function returns no tensor, and writes to none", got=repr(result))
+        last = self.graph.symbols[-1].location if self.graph.symbols else self.sites.location()
+        try:
+            self.graph.output(*[self._read(leaf) for leaf in leaves])
+        except GraphirError as error:  # after the program: its last line that computes
+            raise error.at(last, "return") from None
 
     def _note_hidden_writes(self) -> None:
         """Note the arguments and parameters whose written values are no outputs."""
@@ -493,19 +507,19 @@ class TorchRecorder:
         if use:
             self._note(f"the graph leaves out the {use} of a value ({function})")
             return
-        fix = _STAYING.get(function, "use torch.where, or pass the value as an argument")
+        by_function = _FIXES.get(function, "use torch.where, or pass the value as an argument")
         raise GraphError(
             "the value of a tensor leaves the graph, which holds for all values",
             reason=f"{reader} reads it" if reader else "",
             got=str(symbols[0].type),
-            fix=_STAYING.get(reader.partition(":")[0], fix),
+            fix=_FIXES_OF_READERS.get(reader.partition(":")[0], by_function),
             op=function,
         ).at(self.sites.location(), function)
 
 
 _TEXTS = frozenset(("__format__", "__repr__", "__str__"))
 
-_STAYING = {
+_FIXES = {
     **dict.fromkeys(_TEXTS, "leave the text out, or print x.shape and x.dtype"),
     **dict.fromkeys(("__index__", "__int__"), "pass the number as an argument"),
     **dict.fromkeys(
@@ -515,12 +529,16 @@ _STAYING = {
     "one_hot": "pass num_classes",
     **dict.fromkeys(("clamp", "clip"), "pass both bounds as tensors, or both as numbers"),
     "tensor_split": "pass the indices as numbers",
+}
+"""What to write in place of a function that takes a value out of the graph."""
+
+_FIXES_OF_READERS = {
     "torch/amp/grad_scaler.py": (
         "make the optimizer with fused=True, whose op itself decides whether to take the step",
         "call scaler.unscale_(optimizer), and take the step outside of the graph",
     ),
 }
-"""What to write in place of a function, or file, that takes a value out of the graph."""
+"""What to write in place of a call of an installed package, by the file that reads the value."""
 
 _EMPTY = frozenset(
     ("empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "empty_permuted")

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from graphir.runtime.testing.ledger import CallRecord
+from graphir.runtime.testing.budget import Budget, CallSignature, Claims
+from graphir.runtime.testing.ledger import CallRecord, Ledger
 from graphir.runtime.testing.shadow import Shadow
-from graphir.runtime.testing.shadow_calls import CallSignature
-from graphir.runtime.testing.watch import FunctionWatch
+from graphir.runtime.testing.shadow_pool import ShadowPool
 from tests.runtime.testing.conftest import Project
 
 WORKERS = ("-p", "xdist", "-n", "2")
@@ -487,16 +487,18 @@ def test_the_recording_of_a_long_loop_passes_by_calls_like_those_before(project:
 
 
 def test_a_function_without_a_recording_is_claimed_again_when_shadows_end() -> None:
-    watch: Any = FunctionWatch("lab", ".")
+    budget = Budget()
+    claims: Any = Claims(budget)
+    pool: Any = ShadowPool(Ledger(), budget, claims)
     signature = CallSignature(CallRecord("lab:f", ""), kind=("lab:f", frozenset()))  # pyright: ignore
     for _ in range(5):
         reader, writer = os.pipe()
         os.close(writer)  # a shadow that crashed
         signature.claims = 1
-        watch._claimed.add("lab:f")
-        watch._live[Shadow(reader, os.dup(reader), 1.0)] = [signature]
-        watch._collect(True)
-        assert watch._records(signature) and "lab:f" not in watch._claimed
+        claims.functions.add("lab:f")
+        pool._live[Shadow(reader, os.dup(reader), 1.0)] = [signature]
+        pool.collect(wait=True)
+        assert claims.allow(signature, "") and "lab:f" not in claims.functions
 
 
 def test_beyond_its_budget_a_run_records_functions_and_dtypes_that_are_new(
@@ -517,7 +519,7 @@ def test_beyond_its_budget_a_run_records_functions_and_dtypes_that_are_new(
         def test_third(): scales.third(np.ones(2, np.float32))
         """,
     )
-    write_conftest(project, "import graphir.runtime.testing.watch as w; w.FREE_WORK = w.WORK = 0")
+    write_conftest(project, "import graphir.runtime.testing.budget as b; b.FREE_WORK = b.WORK = 0")
     assert "not seen" not in project.report("--casts-baseline", "casts.json")
     functions = json.loads((project.folder / "casts.json").read_text())["functions"]
     calls = {name: [*function["calls"]] for name, function in functions.items()}
