@@ -168,6 +168,13 @@ def operand(memory: TraceMemory, value: Any) -> Any:
     return value if may_be_operand(value) else NotImplemented
 
 
+def dtype_of(value: Any) -> np.dtype[Any]:
+    """Return the dtype of a symbol, a symbolic array, an ndarray or a number."""
+    if isinstance(value, Symbol):
+        return value.dtype.to_numpy()
+    return cast("Any", value).dtype if isinstance(value, TracedValue) else np.asarray(value).dtype
+
+
 def truth_of(memory: TraceMemory, mask: Any) -> Any:
     """Return the truth of each value of a mask: a symbol, or an array if the values are known."""
     if is_known(mask):

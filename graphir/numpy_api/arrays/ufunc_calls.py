@@ -21,7 +21,8 @@ from graphir.ir.operators.powers import power_of_arrays
 from graphir.ir.symbol import Symbol
 from graphir.location import user_location
 from graphir.numpy_api import dispatch
-from graphir.numpy_api.arrays import element_access, library_calls, orders
+from graphir.numpy_api.arrays import element_access, library_calls
+from graphir.numpy_api.arrays.blas_products import check_product_output, matrix_product
 from graphir.numpy_api.arrays.call_operands import (
     SelectionValue,
     adopted,
@@ -43,6 +44,7 @@ from graphir.numpy_api.arrays.call_results import (
     results,
     write_outputs,
 )
+from graphir.numpy_api.arrays.elementwise_loops import results_of_loop
 from graphir.numpy_api.arrays.memory import (
     PYTHON_NUMBERS,
     ArrayTypeError,
@@ -53,6 +55,8 @@ from graphir.numpy_api.arrays.memory import (
     TraceMemory,
     plainly,
 )
+from graphir.numpy_api.arrays.order_checks import check_ufunc
+from graphir.numpy_api.arrays.ordered_sums import sum_of_ufunc
 from graphir.numpy_api.arrays.temporaries import (
     elided_operand,
     operands_of_layout,
@@ -149,7 +153,7 @@ def _of_operands(
     memory: TraceMemory, function: Function, operands: Sequence[Any], values: Sequence[Any]
 ) -> Any:
     """Return the symbols of an operator's result, for operands whose symbols are `values`."""
-    result = orders.of_loop(memory, UFUNCS[function], operands)
+    result = results_of_loop(memory, UFUNCS[function], operands)
     if result is not None:
         return result
     if function is MATMUL:
@@ -192,7 +196,7 @@ LEAST_PRIORITY: float = np.float64(0).__array_priority__
 def _matmul(memory: TraceMemory, operands: Sequence[Any], values: Sequence[Any]) -> Any:
     """Return the operator @ of operands, whose symbols are `values`."""
     try:
-        result = orders.matrix_product(memory, "matmul", operands, values)
+        result = matrix_product(memory, "matmul", operands, values)
     except OrderError:
         outcome = library_calls.of_call(np.matmul, "__call__", operands, {})
         if outcome is None:
@@ -279,8 +283,8 @@ def in_place(function: Function, ufunc: np.ufunc, x: Any, other: Any) -> Any:
     if value is NotImplemented:
         raise ArrayTypeError("y is no array or number", got=type(other).__name__)
     if function is MATMUL:
-        orders.check_product_output(x)
-    result = orders.of_loop(memory, ufunc, (x, other), (x,))
+        check_product_output(x)
+    result = results_of_loop(memory, ufunc, (x, other), (x,))
     if result is None and function is MATMUL:
         result = _matmul(memory, (x, other), (x.read(), value))
     elif result is None:
@@ -359,9 +363,11 @@ def _ufunc_of_ops(
         array_from(memory, value) if isinstance(value, (list, tuple)) else value for value in inputs
     )
     settings = {name: value for name, value in kwargs.items() if name != "out"}
-    reordered = orders.of_ufunc(ufunc, method, inputs, settings)
-    if reordered is not None:
-        return write_outputs(memory, outs, reordered, True, "same_kind") if outs else reordered
+    if not is_known(inputs, settings):
+        check_ufunc(ufunc, method, inputs, settings)
+        total = sum_of_ufunc(ufunc, method, inputs, settings)
+        if total is not None:
+            return write_outputs(memory, outs, total, True, "same_kind") if outs else total
     if is_known(inputs, kwargs) and TracedNumber not in map(type, inputs):
         return call_numpy(
             memory, ufunc if method == "__call__" else getattr(ufunc, method), inputs, kwargs
@@ -412,7 +418,7 @@ def _ufunc_symbols(
     out, casting = output
     result = None
     if method == "__call__" and not kwargs:
-        result = orders.of_loop(memory, ufunc, inputs, out or ())
+        result = results_of_loop(memory, ufunc, inputs, out or ())
     if method == "__call__" and kwargs.get("dtype") is not None:
         values = _in_dtype(ufunc, values, np.dtype(kwargs.pop("dtype")), casting)
     elif casting not in ("same_kind", "unsafe"):
@@ -463,8 +469,8 @@ def _of_operator(
     """
     if ufunc is np.matmul:
         for into in out or ():
-            orders.check_product_output(into)
-        return orders.matrix_product(memory, "matmul", inputs, values)
+            check_product_output(into)
+        return matrix_product(memory, "matmul", inputs, values)
     if ufunc not in OPERATORS or not are_scalars(inputs) or not user_location().is_operator:
         return None
     return _differing(memory, OPERATORS[ufunc], inputs, values)
