@@ -1,7 +1,10 @@
 """NumPy's operators and ufuncs on symbolic arrays.
 
-NumPy itself computes with known values. All other operands become symbols, and the function ops on
-them, by the tables of numpy_api.
+A call takes one of three ways. `_operate_row_major` serves operators on row-major arrays, which are
+most calls. `operate` serves the other operators, with Python's rules: lists repeat, and a class of
+higher priority decides. `call_ufunc` serves ufuncs and their methods, with `out=` and `where=`. The
+latter two let NumPy compute with known values; all other operands become symbols, and the function
+ops on them, by the tables of numpy_api.
 """
 
 from __future__ import annotations
@@ -119,7 +122,7 @@ def operate(function: Function, *operands: Any) -> Any:
     - An operand of another class may decide, before an op refuses it.
     - Two numbers or plain arrays have no symbol, so the other operand's method decides.
     """
-    quick = _operate_in_order(function, operands)
+    quick = _operate_row_major(function, operands)
     if quick is not None:
         return quick
     counts = reference_counts(operands)
@@ -211,7 +214,7 @@ def _repeats(operands: Sequence[Any]) -> bool:
     return lists and any(isinstance(value, ScalarValue) for value in operands)
 
 
-def _operate_in_order(function: Function, operands: Sequence[Any]) -> Any:
+def _operate_row_major(function: Function, operands: Sequence[Any]) -> Any:
     """Fast path: an operator on row-major symbolic arrays, scalars and numbers.
 
     The result is None for any other operand.
@@ -340,20 +343,18 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Ke
 def _ufunc_of_ops(
     ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Keywords, counts: Sequence[int]
 ) -> Any:
-    """Return the result of a ufunc, or of a method of a ufunc, by ops.
+    """Return the result of a ufunc, or of a method of a ufunc, without a call of the library.
 
-    The order of checks:
+    The order of the cases:
 
     - `at` takes places and returns nothing, unlike all other calls.
-    - Selections have no array that later checks could read; nested lists become arrays, which all
-      later checks can.
-    - Reductions of floats follow the order of memory, of which the symbols below tell nothing.
+    - Selections have no array that later cases could read; nested lists become arrays, which all
+      later cases can.
+    - Sums of floats follow the order of memory, of which the symbols of ops tell nothing.
     - NumPy computes with known values, so objects of all classes may stand beside them.
-    - An operand of another class may decide, before an op refuses it.
-    - Ops compute all else. Whether `out=` takes the result decides if `where=` leaves gaps.
+    - Ops compute all else.
     """
-    outs = kwargs.get("out", ())
-    memory = memory_among([*inputs, *outs])
+    memory = memory_among([*inputs, *kwargs.get("out", ())])
     if method == "at":
         places, settings = bound(ufunc.at, element_access.add_at, inputs, kwargs, leading=2)
         return element_access.add_at(memory, ufunc, *places, **settings)
@@ -362,17 +363,44 @@ def _ufunc_of_ops(
     inputs = tuple(
         array_from(memory, value) if isinstance(value, (list, tuple)) else value for value in inputs
     )
-    settings = {name: value for name, value in kwargs.items() if name != "out"}
-    if not is_known(inputs, settings):
-        check_ufunc(ufunc, method, inputs, settings)
-        total = sum_of_ufunc(ufunc, method, inputs, settings)
-        if total is not None:
-            return write_outputs(memory, outs, total, True, "same_kind") if outs else total
+    total = _sum_in_order(memory, ufunc, method, inputs, kwargs)
+    if total is not None:
+        return total
     if is_known(inputs, kwargs) and TracedNumber not in map(type, inputs):
-        return call_numpy(
-            memory, ufunc if method == "__call__" else getattr(ufunc, method), inputs, kwargs
-        )
-    kwargs = dict(kwargs)
+        return call_numpy(memory, getattr(ufunc, method), inputs, kwargs)
+    return _ufunc_by_ops(memory, ufunc, method, inputs, dict(kwargs), counts)
+
+
+def _sum_in_order(
+    memory: TraceMemory, ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Keywords
+) -> Any:
+    """Return a reduction in the order of memory; None for any other call, and for known values.
+
+    The function raises OrderError for a call of which no op has NumPy's order.
+    """
+    settings = {name: value for name, value in kwargs.items() if name != "out"}
+    if is_known(inputs, settings):
+        return None
+    check_ufunc(ufunc, method, inputs, settings)
+    total = sum_of_ufunc(ufunc, method, inputs, settings)
+    outs = kwargs.get("out", ())
+    if total is None or not outs:
+        return total
+    return write_outputs(memory, outs, total, True, "same_kind")
+
+
+def _ufunc_by_ops(
+    memory: TraceMemory,
+    ufunc: np.ufunc,
+    method: str,
+    inputs: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    counts: Sequence[int],
+) -> Any:
+    """Return the result of a ufunc by ops, or NotImplemented where another operand's class decides.
+
+    Where `out=` takes the result, `where=` may leave elements as they are.
+    """
     out = kwargs.pop("out", None)
     where = kwargs.pop("where", True) if method == "__call__" else True
     casting = kwargs.pop("casting", "same_kind")
