@@ -23,16 +23,10 @@ from graphir.ir.symbol import Symbol, numpy_handlers
 from graphir.location import INTERMEDIATE, NUMPY, CompoundLocation, Location, Origin, user_location
 from graphir.numpy_api.functions import FUNCTIONS
 from graphir.numpy_api.products import strong
-from graphir.numpy_api.reductions import (
-    UNSET,
-    ReductionArguments,
-    accumulated,
-    reduced,
-    reduced_at,
-    reduced_by_ufunc,
-)
+from graphir.numpy_api.reductions import UNSET, ReductionArguments, reduced
 from graphir.numpy_api.signatures import bound, refuse, without_usual_axes
 from graphir.numpy_api.traced_numbers import TracedNumber
+from graphir.numpy_api.ufunc_methods import accumulated, reduced_at, reduced_by_ufunc
 from graphir.numpy_api.ufuncs import (
     ACCUMULATIONS,
     COMPOUNDS,
