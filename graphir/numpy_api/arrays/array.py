@@ -20,7 +20,6 @@ from graphir.numpy_api.arrays import function_calls, ufunc_calls
 from graphir.numpy_api.arrays.boundary import at_boundary, attributes_of, bounded
 from graphir.numpy_api.arrays.builtin_stand_ins import hide_attributes
 from graphir.numpy_api.arrays.call_operands import (
-    SelectionValue,
     adopted,
     array_from,
     cast_symbol,
@@ -39,6 +38,7 @@ from graphir.numpy_api.arrays.memory import (
     TraceMemory,
     plainly,
 )
+from graphir.numpy_api.arrays.selections import SelectionValue
 from graphir.numpy_api.arrays.temporaries import set_experiment
 from graphir.numpy_api.arrays.value_methods import (
     REDUCTIONS,

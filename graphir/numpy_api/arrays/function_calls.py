@@ -24,7 +24,6 @@ from graphir.numpy_api.arrays import library_calls
 from graphir.numpy_api.arrays.blas_products import product_of_function
 from graphir.numpy_api.arrays.boundary import numpys_error
 from graphir.numpy_api.arrays.call_operands import (
-    SelectionValue,
     adopted,
     array_from,
     arrays_of,
@@ -58,6 +57,7 @@ from graphir.numpy_api.arrays.memory import (
 )
 from graphir.numpy_api.arrays.order_checks import check_function
 from graphir.numpy_api.arrays.ordered_sums import sum_of_function
+from graphir.numpy_api.arrays.selections import SelectionValue
 from graphir.numpy_api.functions import BODY_FUNCTIONS, FUNCTIONS
 from graphir.numpy_api.reductions import reduction_in_order
 from graphir.numpy_api.signatures import bound

@@ -27,12 +27,10 @@ from graphir.numpy_api import dispatch
 from graphir.numpy_api.arrays import element_access, library_calls
 from graphir.numpy_api.arrays.blas_products import check_product_output, matrix_product
 from graphir.numpy_api.arrays.call_operands import (
-    SelectionValue,
     adopted,
     array_from,
     cast_to_out,
     is_known,
-    is_same,
     layouts,
     memory_among,
     operand,
@@ -60,6 +58,7 @@ from graphir.numpy_api.arrays.memory import (
 )
 from graphir.numpy_api.arrays.order_checks import check_ufunc
 from graphir.numpy_api.arrays.ordered_sums import sum_of_ufunc
+from graphir.numpy_api.arrays.selections import SelectionValue, apply_to_selections
 from graphir.numpy_api.arrays.temporaries import (
     elided_operand,
     operands_of_layout,
@@ -128,7 +127,7 @@ def operate(function: Function, *operands: Any) -> Any:
     counts = reference_counts(operands)
     memory = memory_among(operands)
     if any(isinstance(value, SelectionValue) for value in operands):
-        return _selected(memory, function, operands)
+        return apply_to_selections(memory, function, operands)
     if function is MUL and _repeats(operands):
         raise GraphError(
             "a list is repeated as often as an array element says, known when the graph runs",
@@ -272,7 +271,7 @@ def in_place(function: Function, ufunc: np.ufunc, x: Any, other: Any) -> Any:
     """Execute `x += y`: write the result to the memory of x, cast as NumPy allows."""
     memory: TraceMemory = x.memory
     if isinstance(x, SelectionValue):
-        result = _selected(memory, function, (x, other)).symbol
+        result = apply_to_selections(memory, function, (x, other)).symbol
         x.symbol = storable(result, x.symbol.dtype)
         return x
     if isinstance(other, SelectionValue):
@@ -296,33 +295,6 @@ def in_place(function: Function, ufunc: np.ufunc, x: Any, other: Any) -> Any:
         return result
     x.write(cast_to_out(memory, x, result))
     return x
-
-
-def _selected(memory: TraceMemory, function: Function, operands: Sequence[Any]) -> Any:
-    """Return an elementwise function of selections that share a mask."""
-    selections = [value for value in operands if isinstance(value, SelectionValue)]
-    first = selections[0]
-    result = function(*[_selected_operand(first, value) for value in operands])
-    if not isinstance(result, Symbol) or result.shape != first.symbol.shape:
-        first.refuse("a function of x[mask]")
-    in_order = all(selection.in_order for selection in selections)
-    return memory.selection(memory, result, first.mask, in_order)
-
-
-def _selected_operand(selection: SelectionValue, value: Any) -> Any:
-    """Return the symbol or number that stands for an operand beside a selection.
-
-    The function raises GraphError for an array, and for a selection by another mask.
-    """
-    if isinstance(value, SelectionValue):
-        if not is_same(value.mask, selection.mask) or value.symbol.shape != selection.symbol.shape:
-            value.refuse("x[mask] with y[other]")
-        return value.symbol
-    if isinstance(value, TracedValue):
-        value = value.read()
-    if type(value) is not TracedNumber and np.ndim(value):
-        selection.refuse("x[mask] with an array")
-    return value
 
 
 # -- universal functions
@@ -470,7 +442,7 @@ def _ufunc_of_selection(
             op=f"np.{ufunc.__name__}",
             fix="use np.where(mask, x, 0)",
         )
-    return _selected(memory, ufunc, inputs)
+    return apply_to_selections(memory, ufunc, inputs)
 
 
 def _of_other_class(inputs: Sequence[Any]) -> Any:
