@@ -195,7 +195,7 @@ class SymbolicArray(DispatchProtocols, FunctionMethods, UnknownValueMethods, Arr
             raise GraphError(
                 "whether an argument is a view is no part of its signature", fix="pass a copy"
             )
-        return None if self.layout is self.cell.plain else type(self)(self.cell)
+        return None if self.layout is self.cell.layout else type(self)(self.cell)
 
     def setflags(
         self, write: bool | None = None, align: bool | None = None, uic: bool | None = None

@@ -70,7 +70,9 @@ def layouts(value: Any) -> Any:
 
 
 def _layout(value: Any) -> Any:
-    return value.example if isinstance(value, TracedValue) else concrete(value)
+    if isinstance(value, ArrayValue):
+        return value.plain
+    return value.stand_in(0) if isinstance(value, ScalarValue) else concrete(value)
 
 
 def symbols(value: Any) -> Any:
