@@ -135,12 +135,9 @@ def type_of(value: Any) -> TensorType | None:
     if isinstance(value, (DType, np.dtype)):
         return TensorType(cast(Any, value))
     if isinstance(value, type):
-        is_scalar_type = value in WEAK or issubclass(value, np.generic)
-        return (
-            TensorType(WEAK[value] if value in WEAK else cast(Any, value))
-            if is_scalar_type
-            else None
-        )
+        if value in WEAK:
+            return TensorType(WEAK[value])
+        return TensorType(cast(Any, value)) if issubclass(value, np.generic) else None
     if is_pair(value):
         return TensorType(*value)
     if is_foreign_array(cast("type[Any]", type(value))):

@@ -7,7 +7,7 @@ floats. Then `jit` calls NumPy's code instead, or the error says what to write.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -30,22 +30,16 @@ from graphir.semantics.numpy_loops import LIKE_POWERS
 
 _EXTREMES = (np.maximum, np.minimum, np.fmax, np.fmin)
 """The ufuncs whose reductions choose one of two equal zeros, otherwise for float16 than ops do."""
-_COMPARING_HALVES = frozenset(
-    (np.sort, np.argsort, np.max, np.min, np.amax, np.amin, np.nanmax, np.nanmin)
-)
+_COMPARING_HALVES = np.sort, np.argsort, np.max, np.min, np.amax, np.amin, np.nanmax, np.nanmin
 """The functions that compare float16 in float16, where ops compute in float32."""
-_ROUNDING_HALVES = frozenset(
-    (
-        *(np.cumsum, np.cumprod, np.cumulative_sum, np.cumulative_prod),
-        *(np.nancumsum, np.nancumprod, np.linalg.matrix_power),
-    )
+_ROUNDING_HALVES = (
+    *(np.cumsum, np.cumprod, np.cumulative_sum, np.cumulative_prod),
+    *(np.nancumsum, np.nancumprod, np.linalg.matrix_power),
 )
 """The functions that round each step to float16, or to the dtype that `dtype=` names."""
-_OWN_CODE: frozenset[Callable[..., Any]] = frozenset(
-    (
-        *(np.quantile, np.percentile, np.nanquantile, np.nanpercentile, np.nanmedian),
-        *(np.convolve, np.correlate),
-    )
+_OWN_CODE = (
+    *(np.quantile, np.percentile, np.nanquantile, np.nanpercentile, np.nanmedian),
+    *(np.convolve, np.correlate),
 )
 """The functions whose partitions or products add floats, and give zeros their signs."""
 _PAIR = 2

@@ -30,12 +30,9 @@ _SKIPPING_NAN: dict[Callable[..., Any], Callable[..., Any]] = {
 """The sums that skip NaN, each with the function that adds a copy without NaN, whose axes lie in
 the order of the original's."""
 _REDUCTIONS: dict[np.ufunc, Callable[..., Any]] = {np.add: np.sum, np.multiply: np.prod}
-_SETTINGS = frozenset(
-    (
-        *("axis", "dtype", "keepdims", "ddof", "correction", "where", "initial"),
-        *("offset", "axis1", "axis2"),
-    )
-)
+_SETTINGS = {"axis", "dtype", "keepdims", "ddof", "correction", "where", "initial"} | {
+    *("offset", "axis1", "axis2")  # of np.trace
+}
 """The parameters of the functions that add in the order of memory."""
 
 
