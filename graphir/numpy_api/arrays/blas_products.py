@@ -12,11 +12,11 @@ from typing import Any, cast
 import numpy as np
 
 from graphir import ops
-from graphir.hints import ArrayOrNumber
+from graphir.hints import Array, ArrayOrNumber
 from graphir.ir.operands import symbols_of
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.arrays.call_operands import operand
-from graphir.numpy_api.arrays.memory import Array, ArrayValue, LayoutUse, OrderError, TraceMemory
+from graphir.numpy_api.arrays.memory import ArrayValue, LayoutUse, OrderError, TraceMemory
 from graphir.semantics.library_calls import Keywords
 from graphir.semantics.matrix_products import layout_of, may_be_gram, uses_blas
 

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from graphir.dtypes import DType
 from graphir.errors import GraphirError
+from graphir.hints import Array
 from graphir.location import user_location
 from graphir.numpy_api import dispatch
 from graphir.numpy_api.arrays import library_calls
@@ -46,7 +47,6 @@ from graphir.numpy_api.arrays.call_results import (
 from graphir.numpy_api.arrays.element_access import WRITING, assign, write_by_function
 from graphir.numpy_api.arrays.makers import BODY_PARTS, traced_body
 from graphir.numpy_api.arrays.memory import (
-    Array,
     ArrayValue,
     Cell,
     OrderError,

@@ -34,14 +34,13 @@ from enum import IntEnum
 from functools import cache
 from sys import getrefcount
 from threading import local
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphir.dtypes import DType
 from graphir.errors import GraphError, GraphirError, MissingOpError
-from graphir.hints import Number
+from graphir.hints import Array, Number
 from graphir.ir.literals import array_of
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.view_layouts import ViewLayout, overlaps, steps_between
@@ -53,8 +52,6 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from graphir.ir.graph import Graph
-
-Array: TypeAlias = NDArray[Any]
 
 LONGEST_TRACE = 20_000
 """The maximum number of symbols of a trace. A longer trace unrolls a loop that should be an op."""
