@@ -176,11 +176,9 @@ def _array(graph: Graph, operand: ArrayOrNumber, whole: bool) -> Any:
     """Return a number as an array; several ints alone become int64, as in NumPy."""
     if type(operand) is TracedNumber:
         return operand.filled(graph.concrete_dtype(DType.weak_int)) if whole else operand.symbol()
-    return (
-        operand.cast(graph.concrete_dtype(operand.dtype))
-        if isinstance(operand, Symbol)
-        else operand
-    )
+    if not isinstance(operand, Symbol):
+        return operand
+    return operand.cast(graph.concrete_dtype(operand.dtype))
 
 
 def call_function(

@@ -508,11 +508,9 @@ class TracedNumber(DeferredNumber):
     def symbol(self) -> Symbol:
         """Return the 0-d array that NumPy makes of the number, in the number's default dtype."""
         (entered_symbol,) = self.trace.entered(None, (self,))
-        return (
-            entered_symbol.cast(entered_symbol.graph.concrete_dtype(entered_symbol.dtype))
-            if entered_symbol.weak
-            else entered_symbol
-        )
+        if not entered_symbol.weak:
+            return entered_symbol
+        return entered_symbol.cast(entered_symbol.graph.concrete_dtype(entered_symbol.dtype))
 
     def filled(self, dtype: DType) -> Symbol:
         """Return the number as a symbol of a dtype.

@@ -55,7 +55,7 @@ def results_of_loop(
     if not memory.runs_here or any(isinstance(x, ArrayValue) and x.layout is None for x in values):
         return _without_loop(ufunc, inputs)
     differs_everywhere = ufunc in LIKE_POWERS or has_own_loop(ufunc, inputs)
-    if not differs_everywhere and all(map(lies_as_new, values)):
+    if not differs_everywhere and all(map(has_plain_layout, values)):
         return None
     operands, results = layouts([*inputs]), layouts([*outs])
     dtypes = loop_dtypes(ufunc, operands)
@@ -128,7 +128,7 @@ def _squares(ufunc: np.ufunc, inputs: Sequence[Any]) -> bool:
     return squares(exponent)
 
 
-def lies_as_new(value: Any) -> bool:
+def has_plain_layout(value: Any) -> bool:
     """Whether an operand lies in memory as a new array does, in row-major order."""
     if isinstance(value, ArrayValue):
         is_odd = value.layout is not None and has_odd_step(value.layout)

@@ -360,9 +360,7 @@ def _body_part(implementation: Function, original: Function) -> Any:
 
     def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         if is_known(args, kwargs):
-            return (
-                original(*args, out=out, **kwargs) if out is not None else original(*args, **kwargs)
-            )
+            return original(*args, **({} if out is None else {"out": out}), **kwargs)
         memory = memory_among([args, kwargs])
         result = implementation(*symbols(args), **symbols(kwargs))
         if out is not None:

@@ -21,7 +21,7 @@ from graphir.numpy_api.arrays.call_operands import (
     memory_among,
     plains,
 )
-from graphir.numpy_api.arrays.elementwise_loops import has_own_loop, lies_as_new
+from graphir.numpy_api.arrays.elementwise_loops import has_own_loop, has_plain_layout
 from graphir.numpy_api.arrays.memory import OrderError, TracedValue
 from graphir.numpy_api.products import summed_labels
 from graphir.numpy_api.traced_numbers import TracedNumber
@@ -49,7 +49,7 @@ def check_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Key
     """Raise OrderError for a call of a ufunc, or of its method, if no op has NumPy's order."""
     operand, dtype = inputs[0], kwargs.get("dtype")
     if method == "__call__" and dtype is not None and memory_among([inputs, kwargs]).runs_here:
-        op_has_bits = all(map(lies_as_new, inputs)) and ufunc not in LIKE_POWERS
+        op_has_bits = all(map(has_plain_layout, inputs)) and ufunc not in LIKE_POWERS
         if not op_has_bits or has_own_loop(ufunc, inputs):
             raise OrderError("NumPy computes in a loop of its own", fix="leave out dtype=")
     if method in ("accumulate", "reduceat") or (method == "reduce" and ufunc in _EXTREMES):

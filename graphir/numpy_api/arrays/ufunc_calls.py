@@ -12,7 +12,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -335,44 +335,49 @@ def _ufunc_of_ops(
     inputs = tuple(
         array_from(memory, value) if isinstance(value, (list, tuple)) else value for value in inputs
     )
-    total = _sum_in_order(memory, ufunc, method, inputs, kwargs)
+    call = _UfuncCall(memory, ufunc, method, inputs)
+    known = is_known(inputs, kwargs)
+    total = None if known else _sum_in_order(call, kwargs)
     if total is not None:
         return total
-    if is_known(inputs, kwargs) and TracedNumber not in map(type, inputs):
+    if known and TracedNumber not in map(type, inputs):
         return call_numpy(memory, getattr(ufunc, method), inputs, kwargs)
-    return _ufunc_by_ops(memory, ufunc, method, inputs, dict(kwargs), counts)
+    return _ufunc_by_ops(call, dict(kwargs), counts)
 
 
-def _sum_in_order(
-    memory: TraceMemory, ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Keywords
-) -> Any:
-    """Return a reduction in the order of memory; None for any other call, and for known values.
+class _UfuncCall(NamedTuple):
+    """A call of a ufunc, or of a method of a ufunc, without its keywords."""
 
-    The function raises OrderError for a call of which no op has NumPy's order.
+    memory: TraceMemory
+    ufunc: np.ufunc
+    method: str
+    inputs: tuple[Any, ...]
+
+
+def _sum_in_order(call: _UfuncCall, kwargs: Keywords) -> Any:
+    """Return a reduction in the order of memory; None for any other call.
+
+    The function raises OrderError for a call of which no op has NumPy's order. Known inputs have no
+    order that ops must follow, also where `out=` is unknown.
     """
+    memory, ufunc, method, inputs = call
     settings = {name: value for name, value in kwargs.items() if name != "out"}
-    if is_known(inputs, settings):
+    outs = kwargs.get("out", ())
+    if outs and is_known(inputs, settings):
         return None
     check_ufunc(ufunc, method, inputs, settings)
     total = sum_of_ufunc(ufunc, method, inputs, settings)
-    outs = kwargs.get("out", ())
     if total is None or not outs:
         return total
     return write_outputs(memory, outs, total, True, "same_kind")
 
 
-def _ufunc_by_ops(
-    memory: TraceMemory,
-    ufunc: np.ufunc,
-    method: str,
-    inputs: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    counts: Sequence[int],
-) -> Any:
+def _ufunc_by_ops(call: _UfuncCall, kwargs: dict[str, Any], counts: Sequence[int]) -> Any:
     """Return the result of a ufunc by ops, or NotImplemented where another operand's class decides.
 
     Where `out=` takes the result, `where=` may leave elements as they are.
     """
+    memory, ufunc, method, inputs = call
     out = kwargs.pop("out", None)
     where = kwargs.pop("where", True) if method == "__call__" else True
     casting = kwargs.pop("casting", "same_kind")
@@ -381,7 +386,7 @@ def _ufunc_by_ops(
         return _of_other_class(inputs)
     if method == "reduceat" and is_known(inputs[1]):
         values[1] = plains(inputs[1])
-    result = _ufunc_symbols(memory, ufunc, method, inputs, values, kwargs, (out, casting))
+    result = _ufunc_symbols(call, values, kwargs, out, casting)
     if result is NotImplemented:
         return result
     if out is not None and any(array is not None for array in out):
@@ -397,25 +402,18 @@ def _ufunc_by_ops(
         if not kwargs:
             inputs = operands_of_layout(ufunc, inputs, counts, result)
         return elementwise(memory, result, inputs, scalar=True)
-    return results(
-        memory, result, True, partial(numpy_allocator, getattr(ufunc, method), inputs, kwargs)
-    )
+    allocator = partial(numpy_allocator, getattr(ufunc, method), inputs, kwargs)
+    return results(memory, result, True, allocator)
 
 
 def _ufunc_symbols(
-    memory: TraceMemory,
-    ufunc: np.ufunc,
-    method: str,
-    inputs: tuple[Any, ...],
-    values: list[Any],
-    kwargs: dict[str, Any],
-    output: tuple[Any, str],
+    call: _UfuncCall, values: list[Any], kwargs: dict[str, Any], out: Any, casting: str
 ) -> Any:
-    """Return the symbols of a ufunc's results; `output` is out= and casting=.
+    """Return the symbols of a ufunc's results, for operands whose symbols are `values`.
 
     The keyword dtype= is removed from `kwargs` for a call, whose operands are cast.
     """
-    out, casting = output
+    memory, ufunc, method, inputs = call
     result = None
     if method == "__call__" and not kwargs:
         result = results_of_loop(memory, ufunc, inputs, out or ())
@@ -424,12 +422,11 @@ def _ufunc_symbols(
     elif casting not in ("same_kind", "unsafe"):
         raise MissingOpError("no op refuses casts", got=f"casting={casting!r}")
     if result is None and not kwargs:
-        result = _of_operator(memory, ufunc, inputs, values, out)
+        result = _of_operator(call, values, out)
     if result is not None:
         return result
     operands, settings = tuple(values), symbols(kwargs)
-    result = dispatch.call_ufunc(memory.graph, ufunc, method, operands, settings)
-    return of_arrays(result)
+    return of_arrays(dispatch.call_ufunc(memory.graph, ufunc, method, operands, settings))
 
 
 def _ufunc_of_selection(
@@ -456,17 +453,12 @@ def _of_other_class(inputs: Sequence[Any]) -> Any:
 _OURS = TracedValue, TracedNumber, np.ndarray, np.generic
 
 
-def _of_operator(
-    memory: TraceMemory,
-    ufunc: np.ufunc,
-    inputs: Sequence[Any],
-    values: Sequence[Any],
-    out: Sequence[Any] | None,
-) -> Any:
+def _of_operator(call: _UfuncCall, values: Sequence[Any], out: Sequence[Any] | None) -> Any:
     """Return a product that BLAS computes, or the result of an operator of scalars, else None.
 
     In `np.complex128(z) * x` the scalar on the left calls the ufunc in place of the operator of x.
     """
+    memory, ufunc, _, inputs = call
     if ufunc is np.matmul:
         for into in out or ():
             check_product_output(into)
