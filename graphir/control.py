@@ -22,8 +22,9 @@ from graphir.ir.operands import own, symbols_of
 from graphir.ir.serialization import TraceState
 from graphir.ir.symbol import Symbol
 from graphir.location import placing
+from graphir.numpy_api.argument_trees import Slot, Static, children, filled, mapped
 from graphir.numpy_api.arrays.memory import ArrayValue, active_memory
-from graphir.numpy_api.trace import Slot, Static, children, filled, mapped, name_of
+from graphir.numpy_api.trace import name_of
 from graphir.ops.control import bodies, with_bodies
 from graphir.ops.dims import DimLike
 from graphir.ops.op import CURRENT, GraphValue, Op

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from types import EllipsisType
 
     import numpy as np
+    from numpy.typing import NDArray
 
     from graphir.ops.dims import Dim
 
@@ -60,6 +61,8 @@ class _Exportable(Protocol):
 
     def __dlpack__(self) -> Any: ...
 
+
+Array: TypeAlias = "NDArray[Any]"
 
 ArrayOrNumber: TypeAlias = (
     "complex | _TypedArray | _Convertible | _Exportable | memoryview | array.array[Any]"

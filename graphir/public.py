@@ -20,7 +20,8 @@ from graphir.ir.graph import Graph
 from graphir.ir.symbol import Symbol
 from graphir.location import Location, Origin
 from graphir.numpy_api import dispatch as dispatch  # sets the handlers of NumPy on symbols
-from graphir.numpy_api.trace import Slot, Static, Trace, trace
+from graphir.numpy_api.argument_trees import Slot, Static
+from graphir.numpy_api.trace import Trace, trace
 from graphir.ops.dims import Dim
 from graphir.ops.op import Op
 from graphir.ops.types import TensorType

@@ -9,15 +9,13 @@ from reprlib import repr as brief
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphir.errors import shortened
+from graphir.hints import Array
 from graphir.ops.grammar import bits_of, is_foreign
 from graphir.public import DType, ExecutionError, GraphirError
 from graphir.text.atomic_files import Replacement
 from graphir.text.files import read_arrays
-
-Array = NDArray[Any]
 
 
 def read_input(text: str, dtype: DType | None = None) -> Any:

@@ -23,16 +23,10 @@ from graphir.ir.symbol import Symbol, numpy_handlers
 from graphir.location import INTERMEDIATE, NUMPY, CompoundLocation, Location, Origin, user_location
 from graphir.numpy_api.functions import FUNCTIONS
 from graphir.numpy_api.products import strong
-from graphir.numpy_api.reductions import (
-    UNSET,
-    ReductionArguments,
-    accumulated,
-    reduced,
-    reduced_at,
-    reduced_by_ufunc,
-)
+from graphir.numpy_api.reductions import UNSET, ReductionArguments, reduced
 from graphir.numpy_api.signatures import bound, refuse, without_usual_axes
 from graphir.numpy_api.traced_numbers import TracedNumber
+from graphir.numpy_api.ufunc_methods import accumulated, reduced_at, reduced_by_ufunc
 from graphir.numpy_api.ufuncs import (
     ACCUMULATIONS,
     COMPOUNDS,
@@ -182,11 +176,9 @@ def _array(graph: Graph, operand: ArrayOrNumber, whole: bool) -> Any:
     """Return a number as an array; several ints alone become int64, as in NumPy."""
     if type(operand) is TracedNumber:
         return operand.filled(graph.concrete_dtype(DType.weak_int)) if whole else operand.symbol()
-    return (
-        operand.cast(graph.concrete_dtype(operand.dtype))
-        if isinstance(operand, Symbol)
-        else operand
-    )
+    if not isinstance(operand, Symbol):
+        return operand
+    return operand.cast(graph.concrete_dtype(operand.dtype))
 
 
 def call_function(

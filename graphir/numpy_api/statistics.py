@@ -141,31 +141,24 @@ def quantiles(
 ) -> Symbol:
     """Return quantiles along the first axis of the result, as NumPy's private `_quantile` does.
 
-    NumPy partitions where this function sorts; the selected elements are the same. NumPy's own
-    tables give the places of the quantiles and the weights of the interpolation.
+    NumPy partitions where this function sorts; the selected elements are the same.
     """
     if weights is not None or isinstance(quantiles, Symbol):
         raise GraphError("the places of weighted or computed quantiles depend on values")
-    try:
-        numpy_impl: Any = import_module("numpy.lib._function_base_impl")
-        table: Any = numpy_impl._QuantileMethods[method]
-    except (ImportError, AttributeError):
-        raise GraphError("this version of NumPy has no table of quantile methods") from None
     x = ops.sort(moveaxis(arr, axis, 0), axis=0)
     size = x.shape[0]
     if not isinstance(size, int) or not size:
         raise ShapeError("quantiles need an axis of known size above 0", got=str(arr.type))
-    virtual: Any = np.asanyarray(table["get_virtual_index"](size, quantiles))
-    whole = virtual.dtype.kind in "iu"
-    if table["fix_gamma"] is None or (method == "linear" and whole):
-        result = ops.gather(x, virtual, axis=0)
+    places, neighbours = _quantile_places(method, size, quantiles)
+    if neighbours is None:
+        result = ops.gather(x, places, axis=0)
     else:
-        before, after = numpy_impl._get_indexes(np.empty(size), virtual, size)
-        gamma: Any = numpy_impl._get_gamma(virtual, before, table)
-        weight = float(gamma) if weak_q else gamma.reshape(virtual.shape + (1,) * (x.rank - 1))
-        low, high = (_picked(x, places) for places in (before, after))
+        before, after, gamma = neighbours
+        shape = places.shape + (1,) * (x.rank - 1)
+        weight = float(gamma) if weak_q else gamma.reshape(shape)
+        low, high = (_picked(x, indices) for indices in (before, after))
         difference = high - low
-        upper = np.asarray(gamma >= 0.5).reshape(virtual.shape + (1,) * (x.rank - 1))
+        upper = np.asarray(gamma >= 0.5).reshape(shape)
         result = ops.where(upper, high - difference * (1 - weight), low + difference * weight)
     if not x.dtype.is_inexact:
         return result
@@ -173,6 +166,24 @@ def quantiles(
         raise GraphError("the dtype depends on whether an element is NaN", fix="cast x first")
     last = x[-1].cast(result.dtype)
     return ops.where(ops.is_nan(last), last, result)
+
+
+def _quantile_places(method: str, size: int, quantiles: ArrayOrNumber) -> tuple[Any, Any]:
+    """Return the places of quantiles among `size` sorted elements, by NumPy's private tables.
+
+    Beside the places stand None, or for places between elements: the elements before and after
+    each place, and the weight of the latter. Nothing else here reads what is private to NumPy.
+    """
+    try:
+        numpy_impl: Any = import_module("numpy.lib._function_base_impl")
+        table: Any = numpy_impl._QuantileMethods[method]
+    except (ImportError, AttributeError):
+        raise GraphError("this version of NumPy has no table of quantile methods") from None
+    places: Any = np.asanyarray(table["get_virtual_index"](size, quantiles))
+    if table["fix_gamma"] is None or (method == "linear" and places.dtype.kind in "iu"):
+        return places, None
+    before, after = numpy_impl._get_indexes(np.empty(size), places, size)
+    return places, (before, after, numpy_impl._get_gamma(places, before, table))
 
 
 def _picked(x: Symbol, places: NDArray[Any]) -> Symbol:

@@ -1,7 +1,7 @@
 """`trace` of a Python function: a call of the function on symbols builds the graph.
 
-Arguments and results may be nested tuples, lists and dicts. A tree records their structure, with a
-Slot for each value that the graph takes or gives.
+Arguments and results may be nested tuples, lists and dicts, whose structure a tree records
+(numpy_api/argument_trees.py).
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ import inspect
 import math
 import re
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import count
 from types import MappingProxyType
 from typing import Any, NamedTuple, cast
@@ -24,12 +23,25 @@ from graphir import ops
 from graphir.dtypes import DType
 from graphir.errors import GraphError, GraphirError, PromotionError
 from graphir.hints import Functions, Number
-from graphir.ir.foreign_arrays import is_foreign_array, to_numpy_array
+from graphir.ir.foreign_arrays import is_foreign_array
 from graphir.ir.graph import Graph
 from graphir.ir.literals import is_literal
 from graphir.ir.liveness import all_live, live_mask
 from graphir.ir.symbol import Symbol
 from graphir.location import location_of_error, user_location
+from graphir.numpy_api.argument_trees import (
+    DTYPE_NAME,
+    NumberSlot,
+    Slot,
+    Static,
+    Varying,
+    filled,
+    is_pair,
+    mapped,
+    match,
+    type_of,
+    values_of_kind,
+)
 from graphir.numpy_api.arrays.makers import makers_traced
 from graphir.numpy_api.arrays.memory import (
     PYTHON_NUMBERS,
@@ -51,53 +63,13 @@ from graphir.numpy_api.traced_layouts import (
     layout_of_result,
     may_differ,
 )
-from graphir.numpy_api.traced_numbers import NumberTrace, TracedNumber, concrete
+from graphir.numpy_api.traced_numbers import NumberTrace, TracedNumber
 from graphir.ops.control import call, part
-from graphir.ops.dims import shape_of
 from graphir.ops.types import TensorType
 from graphir.promotion import PromotionRules, RulesLike, rules_in_force
 from graphir.promotion import rules as rules_named
 from graphir.promotion.scalars import WEAK
 from graphir.semantics.library_calls import NumPyCall
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """In a tree: the position of a value among the inputs or outputs of a graph.
-
-    `form` says what the function returns for an output: None for an array, np.generic for a NumPy
-    scalar, or the class of a Python number.
-    """
-
-    index: int
-    form: type | None = None
-
-    def of(self, value: Any) -> Any:
-        """Return a run's output in the form in which the function returns it."""
-        if self.form is None:
-            return value
-        return value[()] if self.form is np.generic else value.item()
-
-
-@dataclass(frozen=True, slots=True)
-class NumberSlot:
-    """In a tree: the position of a number among the numbers that vary from call to call."""
-
-    index: int
-
-
-@dataclass(frozen=True, slots=True)
-class Varying:
-    """Among the types for `traced`: a Python number that varies from call to call."""
-
-    value: int | float | complex
-
-
-@dataclass(frozen=True, slots=True)
-class Static:
-    """In a tree, and among the types for `trace`: a fixed value that is no input or output."""
-
-    value: Any
 
 
 class Trace(NamedTuple):
@@ -154,8 +126,8 @@ class Trace(NamedTuple):
         or if their numbers lead to another graph.
         """
         values: dict[Slot | NumberSlot, Any] = {}
-        _match(self.inputs_tree, (args, keywords), values, "arguments")
-        arrays, numbers = (_of_kind(values, kind) for kind in (Slot, NumberSlot))
+        match(self.inputs_tree, (args, keywords), values, "arguments")
+        arrays, numbers = (values_of_kind(values, kind) for kind in (Slot, NumberSlot))
         inputs = [*arrays, *(self.numbers.fed(numbers) if self.numbers else ())]
         for place, array in self.captured:
             inputs.insert(place, np.asarray(array))
@@ -332,7 +304,7 @@ def _usual_rules(types: tuple[Any, ...]) -> PromotionRules:
 
     def look(value: Any, _: str) -> None:
         if type_of(value) is not None and not (isinstance(value, type) and value in WEAK):
-            pair = cast("tuple[Any, ...]", value) if _is_pair(value) else ()
+            pair = cast("tuple[Any, ...]", value) if is_pair(value) else ()
             dtype = pair[0] if pair else value
             if not isinstance(dtype, DType):
                 dtype = getattr(dtype, "dtype", dtype)
@@ -370,68 +342,6 @@ def _name_arguments(
 _POSITIONAL = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
 
 
-# -- trees
-
-
-def mapped(leaf: Callable[[Any, str], Any], value: Any, path: str) -> Any:
-    """Return the same nested tuples, lists and dicts, with `leaf(value, path)` for each leaf value.
-
-    A pair of a dtype and a shape is a leaf.
-    """
-    items = None if _is_pair(value) else children(value)
-    if items is None:
-        return leaf(value, path)
-    values = [mapped(leaf, item, f"{path}_{key}" if path else str(key)) for key, item in items]
-    return like(value, values)
-
-
-def children(value: Any) -> list[tuple[Any, Any]] | None:
-    """Return the items of a tuple, list or dict by position or key; None for a leaf."""
-    if isinstance(value, dict):
-        return list(cast("dict[Any, Any]", value).items())
-    if isinstance(value, (tuple, list)):
-        several = cast("Sequence[Any]", value)
-        names: Any = getattr(several, "_fields", range(len(several)))
-        return list(zip(names, several, strict=True))
-    return None
-
-
-def like(value: Any, values: Iterable[Any]) -> Any:
-    """Return a container of the same type, names and keys with other values."""
-    if isinstance(value, dict):
-        return dict(zip(map(concrete, cast("dict[Any, Any]", value)), values, strict=True))
-    kind: Any = cast("object", type(value))
-    return kind(*values) if hasattr(kind, "_fields") else kind(values)
-
-
-def filled(tree: Any, values: Sequence[Any]) -> Any:
-    """Return a tree with values for its Slots, and with the values of its Statics."""
-    return mapped(
-        lambda leaf, _: leaf.of(values[leaf.index]) if type(leaf) is Slot else leaf.value, tree, ""
-    )
-
-
-def _match(tree: Any, value: Any, values: dict[Slot | NumberSlot, Any], path: str) -> None:
-    if isinstance(tree, (Slot, NumberSlot)):
-        values[tree] = value
-        return
-    inside, children_given = children(tree), children(value)
-    if inside is None:
-        return  # a static value
-    if children_given is None or [key for key, _ in inside] != [key for key, _ in children_given]:
-        raise GraphError(
-            f"{path} differ in structure from those of the trace",
-            fix="trace again with arguments of this structure",
-        )
-    for (key, subtree), (_, other) in zip(inside, children_given, strict=True):
-        _match(subtree, other, values, f"{path}[{key!r}]")
-
-
-def _of_kind(values: Mapping[Any, Any], kind: type) -> list[Any]:
-    """Return the values at slots of a kind, in their order."""
-    return [values[kind(i)] for i in range(len(values)) if kind(i) in values]
-
-
 def _slot(value: Any, places: Iterator[int]) -> Slot | NumberSlot | Static:
     if type(value) is TracedNumber:
         return NumberSlot(value.index)
@@ -441,50 +351,6 @@ def _slot(value: Any, places: Iterator[int]) -> Slot | NumberSlot | Static:
 
 
 # -- arguments and results
-
-
-def type_of(value: Any) -> TensorType | None:
-    """Return the type that an argument of `trace` stands for, or None for a static value."""
-    if isinstance(value, TensorType):
-        return value
-    if isinstance(value, (DType, np.dtype)):
-        return TensorType(cast(Any, value))
-    if isinstance(value, type):
-        is_scalar_type = value in WEAK or issubclass(value, np.generic)
-        return (
-            TensorType(WEAK[value] if value in WEAK else cast(Any, value))
-            if is_scalar_type
-            else None
-        )
-    if _is_pair(value):
-        return TensorType(*value)
-    if is_foreign_array(cast("type[Any]", type(value))):
-        usual = isinstance(getattr(value, "dtype", None), (np.dtype, DType))
-        value = value if usual else to_numpy_array(value)
-    if hasattr(value, "dtype") and hasattr(value, "shape"):
-        return TensorType(value.dtype, value.shape)
-    return None
-
-
-def _is_pair(value: Any) -> bool:
-    """Whether a value is, or is meant as, a pair of a dtype and a tuple or list of dims."""
-    if type(value) is not tuple or len(cast("tuple[Any, ...]", value)) != 2:
-        return False
-    dtype, shape = cast("tuple[Any, Any]", value)
-    if isinstance(dtype, str) and _DTYPE.fullmatch(dtype):
-        return isinstance(shape, (tuple, list))
-    if not isinstance(shape, (tuple, list)) or not isinstance(dtype, (str, type, DType, np.dtype)):
-        return False
-    try:
-        DType(cast(Any, dtype))
-        shape_of(cast(Any, shape))
-    except (GraphirError, TypeError, ValueError):
-        return False
-    return True
-
-
-_DTYPE = re.compile(r"(u?int|b?float|complex)[0-9]+\w*|bool|half|single|double")
-"""The spelling of a dtype's name; text of this form is meant as a dtype even if no dtype has it."""
 
 
 class Arguments:
@@ -588,7 +454,7 @@ class Arguments:
 
 def _no_name(value: Any, path: str) -> None:
     """Raise GraphError for a dtype's name alone; called if no argument is an input."""
-    if isinstance(value, str) and _DTYPE.fullmatch(value):
+    if isinstance(value, str) and DTYPE_NAME.fullmatch(value):
         raise GraphError(
             f"argument {path.partition('_')[2]} is a str, which makes no input of the graph",
             got=repr(value),

@@ -108,7 +108,7 @@ class ArgumentLayout(NamedTuple):
 
 def alias_of(value: ArrayValue, output: int, place: int) -> ResultAlias:
     """Return the alias of a result that is an argument, or a view of one."""
-    view, whole = value.layout, value.cell.plain
+    view, whole = value.layout, value.cell.layout
     if view is None or whole is None or view is whole:
         return ResultAlias(output, place)
     value.memory.reads_layouts(LayoutUse.ALL)

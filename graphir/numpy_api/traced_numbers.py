@@ -19,35 +19,26 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, SupportsIndex, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from graphir.dtypes import DType
 from graphir.errors import GraphError
+from graphir.hints import Number
 from graphir.ir.literals import DeferredNumber, literal_array
-from graphir.ir.operands import is_computed
+from graphir.ir.operands import is_computed, resolve_literal
 from graphir.ir.symbol import Symbol, numpy_handlers
 from graphir.numpy_api.ufuncs import BINARY, COMPARISONS, POW, UNARY
 from graphir.ops.op import Op
 from graphir.ops.types import TensorType
+from graphir.promotion.rules import PromotionRules
 from graphir.promotion.scalars import identity_key, misfit, number_text
 from graphir.semantics.library_calls import Function
 
 if TYPE_CHECKING:
     from graphir.ir.graph import Graph
-
-
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
-
-from graphir.hints import Number
-from graphir.ir.operands import resolve_literal
-from graphir.promotion.rules import PromotionRules
-
-if TYPE_CHECKING:
-    from graphir.ir.graph import Graph
-
 
 _NUMBERS = frozenset((int, float, complex))
 """The result types that stay traced numbers; a bool result is an answer instead."""
@@ -65,10 +56,8 @@ class Reference(NamedTuple):
 class Computation(NamedTuple):
     """The question of a function of numbers.
 
-    The answer is the result's type, or the result itself if `plain`.
-
-    The answer can be the type of an exception. A numeric result is appended to the values, unless
-    `plain`.
+    The answer is the type of a numeric result, which is appended to the values. If `plain`, the
+    answer is the result itself, and the values stay. The answer can be the type of an exception.
     """
 
     function: Callable[..., Any]
@@ -519,11 +508,9 @@ class TracedNumber(DeferredNumber):
     def symbol(self) -> Symbol:
         """Return the 0-d array that NumPy makes of the number, in the number's default dtype."""
         (entered_symbol,) = self.trace.entered(None, (self,))
-        return (
-            entered_symbol.cast(entered_symbol.graph.concrete_dtype(entered_symbol.dtype))
-            if entered_symbol.weak
-            else entered_symbol
-        )
+        if not entered_symbol.weak:
+            return entered_symbol
+        return entered_symbol.cast(entered_symbol.graph.concrete_dtype(entered_symbol.dtype))
 
     def filled(self, dtype: DType) -> Symbol:
         """Return the number as a symbol of a dtype.

@@ -14,8 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
-from numpy.typing import NDArray
-
+from graphir.hints import Array
 from graphir.numpy_api.view_steps import (
     AffineView,
     Broadcast,
@@ -29,7 +28,6 @@ from graphir.numpy_api.view_steps import (
 )
 from graphir.semantics.matrix_products import address
 
-Array: TypeAlias = NDArray[Any]
 Sizes: TypeAlias = tuple[int, ...]
 
 

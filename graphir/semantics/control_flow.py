@@ -6,19 +6,17 @@ The caller evaluates a graph, so that the interpreter and compiled programs shar
 from __future__ import annotations
 
 from collections.abc import Callable, MutableMapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphir.errors import ExecutionError
+from graphir.hints import Array
 from graphir.ops import control
 from graphir.ops.dims import Dim, evaluate
 from graphir.ops.op import Attributes, Op
 from graphir.ops.types import TensorType
 from graphir.semantics.evaluation import contiguous
-
-Array: TypeAlias = NDArray[Any]
 
 
 class ControlCall(NamedTuple):

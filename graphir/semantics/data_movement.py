@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from graphir.conversions import convert
 from graphir.dtypes import DType
 from graphir.errors import ExecutionError
+from graphir.hints import Array
 
-Array: TypeAlias = NDArray[Any]
 Sizes: TypeAlias = tuple[int, ...]
 
 

@@ -22,11 +22,10 @@ from typing import Any, TypeAlias, TypeVar
 from weakref import ref
 
 import numpy as np
-from numpy.typing import NDArray
 
+from graphir.hints import Array
 from graphir.ops.attributes import is_frozen
 
-Array: TypeAlias = NDArray[Any]
 Shape: TypeAlias = Sequence[int]
 Fact = TypeVar("Fact")
 

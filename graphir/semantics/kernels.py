@@ -28,11 +28,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphir.conversions import convert
 from graphir.dtypes import DType, DTypeLike
 from graphir.errors import ExecutionError, cast_first
+from graphir.hints import Array
 from graphir.ops import decompositions
 from graphir.ops.catalogue import CATALOGUE
 from graphir.ops.op import Op, find
@@ -82,8 +82,6 @@ class KernelTable(dict[str, Kernel]):
 
 
 # -- Kernels on NumPy arrays: the table KERNELS has one function for each op of the catalogue
-
-Array: TypeAlias = NDArray[Any]
 
 
 def _call(function: np.ufunc, *arrays: Array) -> Array:

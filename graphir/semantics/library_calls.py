@@ -13,11 +13,10 @@ from functools import lru_cache
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphir.errors import ExecutionError, GraphirError
+from graphir.hints import Array
 
-Array = NDArray[Any]
 Function = Callable[..., Any]
 """A function of NumPy, or a handler of its calls."""
 Keywords = Mapping[str, Any]

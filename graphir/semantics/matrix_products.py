@@ -8,12 +8,11 @@ from importlib import import_module
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphir.errors import ExecutionError
+from graphir.hints import Array
 from graphir.semantics import integer_products
 
-Array: TypeAlias = NDArray[Any]
 Strides: TypeAlias = tuple[int, ...]
 Layout: TypeAlias = tuple[str, Strides, Strides, bool]
 """A NumPy function, the strides of its operands, and whether the right one is the left's mT."""

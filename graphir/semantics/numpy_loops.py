@@ -15,9 +15,9 @@ from itertools import count
 from typing import Any, TypeAlias, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphir.dtypes import DType
+from graphir.hints import Array
 from graphir.ops.control import Callee
 from graphir.ops.types import TensorType, TupleType
 from graphir.semantics.library_calls import (
@@ -29,7 +29,6 @@ from graphir.semantics.library_calls import (
 )
 from graphir.semantics.matrix_products import laid_out, strides_of
 
-Array = NDArray[Any]
 Steps: TypeAlias = tuple[int, ...]
 """The distance from an element to the next, in elements, of each operand of an inner loop."""
 

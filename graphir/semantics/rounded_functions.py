@@ -24,9 +24,9 @@ from functools import cache, reduce
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array: TypeAlias = NDArray[Any]
+from graphir.hints import Array
+
 MultiplyAdd: TypeAlias = Callable[[Any, Any, Any], Any]
 _where: Callable[..., Any] = np.where
 

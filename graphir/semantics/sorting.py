@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array: TypeAlias = NDArray[Any]
+from graphir.hints import Array
 
 _SHORT = 16
 """The most elements of a row of bytes that insertion sort sorts faster than radix sort: kernels,

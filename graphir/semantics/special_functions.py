@@ -22,9 +22,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from graphir.hints import Array
 from graphir.semantics.rounded_functions import polynomial
 
-Array: TypeAlias = NDArray[Any]
 Take: TypeAlias = Callable[[Array, Array], Any]
 
 _PI = Decimal("3.14159265358979323846264338327950288419716939937510")

@@ -11,11 +11,10 @@ from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from graphir.hints import Array
 from graphir.semantics.matrix_products import Strides, laid_out, strides_of
 
-Array = NDArray[Any]
 Layout: TypeAlias = tuple[Strides, Strides]
 """The strides of the operand and of the mask, in elements."""
 

@@ -17,9 +17,9 @@ from threading import Lock
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphir.conversions import convert
+from graphir.hints import Array
 from graphir.public import DType, Graph, GraphirError, Symbol, ops
 from graphir.runtime.array_api.lazy import ARRAYS, PENDING, TAPE, Lazy
 from graphir.runtime.program import Program
@@ -27,7 +27,6 @@ from graphir.runtime.results import REFUSAL_ERRORS, counts_references, refused
 from graphir.semantics.evaluation import contiguous, settings_of
 from graphir.semantics.kernels import KERNELS
 
-Array: TypeAlias = NDArray[Any]
 Call: TypeAlias = Callable[..., Array]
 Pending: TypeAlias = dict[Lazy, tuple[Lazy, ...]]
 

@@ -20,8 +20,9 @@ from graphir.decorators import uncollected
 from graphir.hints import Functions
 from graphir.ir.literals import literal_array
 from graphir.ir.symbol import Symbol
+from graphir.numpy_api.argument_trees import Slot
 from graphir.numpy_api.arrays.memory import LayoutUse
-from graphir.numpy_api.trace import Slot, Trace, trace_into
+from graphir.numpy_api.trace import Trace, trace_into
 from graphir.numpy_api.traced_layouts import ArgumentLayout
 from graphir.numpy_api.traced_numbers import NumberTrace, Values
 from graphir.promotion import RulesLike, rules_in_force

@@ -13,15 +13,12 @@ from itertools import chain
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from graphir.hints import ArrayOrNumber
+from graphir.hints import Array, ArrayOrNumber
 from graphir.numpy_api.arrays.memory import LayoutUse
 from graphir.numpy_api.traced_layouts import ArgumentLayout
 from graphir.numpy_api.view_layouts import ViewLayout, overlaps
 from graphir.semantics.matrix_products import address
-
-Array = NDArray[Any]
 
 
 class MemoryGroup(NamedTuple):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from graphir.import_names import is_own_module
 from graphir.ir.foreign_arrays import is_foreign_array, to_numpy_array
 from graphir.ir.literals import native
-from graphir.numpy_api.trace import Static, Varying, children, like
+from graphir.numpy_api.argument_trees import Static, Varying, children, like
 from graphir.numpy_api.traced_numbers import TracedNumber
 from graphir.ops.op import GraphValue
 from graphir.promotion.scalars import WEAK

@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from graphir.hints import Array
 from graphir.runtime.native.assembly import words_of
 from graphir.runtime.native.compilation import PaidKernels
 from graphir.runtime.native.drivers.records import (
@@ -30,8 +30,6 @@ from graphir.runtime.native.row_reductions import Reduction
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.memory import lookup
 from graphir.runtime.program.tier import Accumulation
-
-Array: TypeAlias = NDArray[Any]
 
 _LANES = 64
 """The most lines in a vector."""

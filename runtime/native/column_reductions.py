@@ -19,11 +19,12 @@ import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cache
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphir.hints import Array
 from graphir.public import DType, Symbol
 from graphir.runtime.native.assembly import lane, stored_type, words_of
 from graphir.runtime.native.compilation import PaidKernels, submit
@@ -208,9 +209,6 @@ def parts_of(space: ColumnSpace, count: int, threads: int) -> Iterator[Range]:
     parts = min(space.lead, -(-threads // count))
     for i in range(parts):
         yield space.lead * i // parts * space.rows, space.lead * (i + 1) // parts * space.rows
-
-
-Array: TypeAlias = NDArray[Any]
 
 
 class ColumnKinds(NamedTuple):

@@ -15,8 +15,7 @@ from threading import RLock, Thread
 from time import perf_counter_ns
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from numpy.typing import NDArray
-
+from graphir.hints import Array
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.workers import IMPORTS
 
@@ -115,7 +114,6 @@ _logged: list[str] = []
 
 # -- kernels of ops on whole arrays, each compiled once it pays
 
-Array: TypeAlias = NDArray[Any]
 Kind = TypeVar("Kind")
 Code = TypeVar("Code")
 

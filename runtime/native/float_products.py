@@ -30,6 +30,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from graphir.hints import Array
 from graphir.runtime.native.compilation import PaidKernels
 from graphir.runtime.native.drivers.records import (
     Relocation,
@@ -53,7 +54,6 @@ from graphir.runtime.program.tier import Multiply
 from graphir.semantics import matrix_products as products
 from graphir.semantics.matrix_products import Layout
 
-Array: TypeAlias = NDArray[Any]
 Strides: TypeAlias = tuple[int, ...]
 
 

@@ -21,8 +21,8 @@ from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from graphir.hints import Array
 from graphir.runtime.native.assembly import words_of
 from graphir.runtime.native.compilation import PaidKernels
 from graphir.runtime.native.drivers.records import (
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from graphir.runtime.native.engine import Compiled
 
 
-Array: TypeAlias = NDArray[Any]
 Multiply: TypeAlias = Callable[[Array, Array], Array]
 
 

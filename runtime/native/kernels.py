@@ -11,9 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphir.decorators import lazy
+from graphir.hints import Array
 from graphir.public import Symbol
 from graphir.runtime.native.abi import ArraySpec, EntryCall
 from graphir.runtime.native.column_reductions import (
@@ -60,9 +60,6 @@ if TYPE_CHECKING:
     from graphir.runtime.program.steps import ScalarStep
 
     AnyStep: TypeAlias = RegionStep | ScalarStep
-
-
-Array = NDArray[Any]
 
 
 class _Shared:

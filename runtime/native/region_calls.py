@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from ctypes import c_int64
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from graphir.hints import Array
 from graphir.runtime.native.drivers.thread_pool import Job, job_of_calls, shared_ranges
 from graphir.runtime.native.instruction_selection import is_reduced
 from graphir.runtime.program.blocks import Operand, Range, laid_out
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from graphir.runtime.program.steps import ScalarStep
 
     AnyStep: TypeAlias = RegionStep | ScalarStep
-
-
-Array = NDArray[Any]
 
 
 @dataclass

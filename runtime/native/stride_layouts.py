@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from graphir.hints import Array
 from graphir.runtime.native.region_writer import Kind, ShortAxis
 from graphir.runtime.program.cost_model import (
     COST,
@@ -23,7 +23,6 @@ from graphir.runtime.program.cost_model import (
     STRIDE_KINDS,
 )
 
-Array: TypeAlias = NDArray[Any]
 Shape: TypeAlias = tuple[int, ...]
 Kinds: TypeAlias = tuple[Kind, ...]
 Operand: TypeAlias = tuple[Shape, Shape, int]

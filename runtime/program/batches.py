@@ -18,10 +18,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphir import ops
 from graphir.decorators import lazy
+from graphir.hints import Array
 from graphir.runtime.program.blocks import in_order, strided
 from graphir.runtime.program.cost_model import COST, LINE
 from graphir.runtime.program.memory import lookup
@@ -34,7 +34,6 @@ from graphir.semantics.matrix_products import Layout, blas_threads, uses_blas
 if TYPE_CHECKING:
     from graphir.runtime.native.drivers.thread_pool import Job
 
-Array: TypeAlias = NDArray[Any]
 Storage: TypeAlias = "np.dtype[Any]"
 Shape: TypeAlias = tuple[int, ...]
 Member: TypeAlias = RegionStep | CallStep

@@ -16,14 +16,14 @@ from typing import Any, TypeAlias, overload
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from graphir.hints import Array
 from graphir.public import ExecutionError
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.memory import Workspace, take
 from graphir.runtime.workers import run_aside
 
-Array: TypeAlias = NDArray[Any]
 Range: TypeAlias = tuple[int, int]
 
 

@@ -10,14 +10,13 @@ from itertools import combinations
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from graphir.hints import Array
 from graphir.public import DType, ExecutionError
 from graphir.runtime.binding import numpy_name
 from graphir.runtime.program.cost_model import COST, LINE
 from graphir.runtime.results import counts_references
 
-Array: TypeAlias = NDArray[Any]
 Storage: TypeAlias = "np.dtype[Any]"
 
 

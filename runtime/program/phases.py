@@ -15,8 +15,8 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from graphir.hints import Array
 from graphir.runtime.program.blocks import (
     Entering,
     FlatSpace,
@@ -43,7 +43,6 @@ from graphir.semantics.evaluation import contiguous
 if TYPE_CHECKING:
     from graphir.runtime.native.drivers.thread_pool import Job
 
-Array: TypeAlias = NDArray[Any]
 Buffers: TypeAlias = dict[int, Array]
 """The scratch memory of the values that the phases alone read, by cell."""
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from graphir.hints import Array
 from graphir.numpy_api.ufuncs import OPS
 from graphir.public import Symbol, ops
 from graphir.runtime.program.blocks import (
@@ -42,14 +43,7 @@ from graphir.runtime.program.rows import (
     halves,
     in_parts,
 )
-from graphir.runtime.program.steps import (
-    Array,
-    PlanRun,
-    PlanStep,
-    Settings,
-    bound_settings,
-    shape_of,
-)
+from graphir.runtime.program.steps import PlanRun, PlanStep, Settings, bound_settings, shape_of
 from graphir.runtime.results import REFUSAL_ERRORS, refused
 from graphir.semantics.evaluation import contiguous
 

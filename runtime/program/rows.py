@@ -14,16 +14,15 @@ from functools import cache, partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphir.conversions import convert
+from graphir.hints import Array
 from graphir.public import DType, Symbol, ops
 from graphir.runtime.results import REFUSAL_ERRORS, refused
 from graphir.semantics.evaluation import contiguous
 from graphir.semantics.kernels import KERNELS, kernel_of
 from graphir.semantics.sorting import sort_into
 
-Array: TypeAlias = NDArray[Any]
 Tree: TypeAlias = "int | tuple[Tree, Tree]"
 
 LEAF = 128

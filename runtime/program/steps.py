@@ -12,9 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphir.decorators import lazy
+from graphir.hints import Array
 from graphir.ops.dims import evaluate
 from graphir.public import DType, GraphirError, Op, Symbol, TensorType, ops
 from graphir.runtime.program.codegen.scalars import Scalars
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from graphir.runtime.program.region_steps import RegionStep
     from graphir.runtime.program.wavefronts import WavefrontStep
 
-Array: TypeAlias = NDArray[Any]
 Settings: TypeAlias = dict[str, Any]
 
 

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir.decorators import lazy
+from graphir.hints import Array
 from graphir.runtime.program.blocks import Uniform, aligned, strided
 from graphir.runtime.program.cost_model import COST, LINE
 from graphir.runtime.program.memory import lookup
@@ -32,7 +33,6 @@ from graphir.runtime.program.tier import RowKernel, RowMove, RowOperand
 if TYPE_CHECKING:
     from graphir.runtime.native.drivers.thread_pool import Job
 
-Array: TypeAlias = NDArray[Any]
 Storage: TypeAlias = "np.dtype[Any]"
 
 

@@ -20,7 +20,6 @@ from graphir.numpy_api.arrays import function_calls, ufunc_calls
 from graphir.numpy_api.arrays.boundary import at_boundary, attributes_of, bounded
 from graphir.numpy_api.arrays.builtin_stand_ins import hide_attributes
 from graphir.numpy_api.arrays.call_operands import (
-    SelectionValue,
     adopted,
     array_from,
     cast_symbol,
@@ -39,21 +38,21 @@ from graphir.numpy_api.arrays.memory import (
     TraceMemory,
     plainly,
 )
+from graphir.numpy_api.arrays.selections import SelectionValue
 from graphir.numpy_api.arrays.temporaries import set_experiment
 from graphir.numpy_api.arrays.value_methods import (
     REDUCTIONS,
     DispatchProtocols,
     FunctionMethods,
     UnknownValueMethods,
-    add_methods,
-    add_operators,
     method_of,
     operator_method,
     refuse_conversion,
+    stands_for,
     ufunc_protocol,
     unknown_values_error,
+    with_functions,
 )
-from graphir.numpy_api.signatures import bind_methods
 from graphir.numpy_api.traced_numbers import TracedNumber
 from graphir.numpy_api.view_steps import BitView, Pick
 from graphir.ops.dims import ShapeLike
@@ -106,6 +105,7 @@ def _unplaced(x: SymbolicArray, name: str, args: Sequence[Any], kwargs: Keywords
     return array
 
 
+@stands_for(np.ndarray, in_place=True)
 class SymbolicArray(DispatchProtocols, FunctionMethods, UnknownValueMethods, ArrayValue):
     """An ndarray of a traced function, with NumPy's views, writes and dtypes.
 
@@ -195,7 +195,7 @@ class SymbolicArray(DispatchProtocols, FunctionMethods, UnknownValueMethods, Arr
             raise GraphError(
                 "whether an argument is a view is no part of its signature", fix="pass a copy"
             )
-        return None if self.layout is self.cell.plain else type(self)(self.cell)
+        return None if self.layout is self.cell.layout else type(self)(self.cell)
 
     def setflags(
         self, write: bool | None = None, align: bool | None = None, uic: bool | None = None
@@ -428,6 +428,7 @@ def _of_array(name: str) -> Callable[..., Any]:
     return method
 
 
+@stands_for(np.generic, in_place=False)
 class SymbolicScalar(DispatchProtocols, FunctionMethods, UnknownValueMethods, ScalarValue):
     """A NumPy scalar of a traced function: an immutable number."""
 
@@ -550,6 +551,8 @@ def _refused(what: str) -> Any:
     return refuse
 
 
+@stands_for(np.ndarray, in_place=True)
+@with_functions(REDUCTIONS)
 class SymbolicSelection(DispatchProtocols, SelectionValue):
     """The result of x[mask] in a traced function."""
 
@@ -585,9 +588,7 @@ class SymbolicSelection(DispatchProtocols, SelectionValue):
         self.refuse(f".{name}")
 
 
-add_methods(SymbolicSelection, REDUCTIONS)
-
-
+@bounded
 class FlatValues:
     """`x.flat` of a symbolic array: its elements in row-major order."""
 
@@ -621,22 +622,8 @@ class FlatValues:
         return iter(self._array.flatten())
 
 
-for _class, _in_place_too in (
-    (SymbolicArray, True),
-    (SymbolicScalar, False),
-    (SymbolicSelection, True),
-):
-    bind_methods(_class)
-    add_operators(_class, _in_place_too)
-    bounded(_class)
-for _other in (FlatValues, TracedNumber):
-    bounded(_other)
-for _class, _numpys in (
-    *((_class, np.ndarray) for _class in (SymbolicArray, SymbolicSelection)),
-    *((_class, np.generic) for _class in (SymbolicScalar, TracedNumber)),
-):
-    hide_attributes(_class, _numpys)
-
+bounded(TracedNumber)  # whose module the boundary imports
+hide_attributes(TracedNumber, np.generic)
 
 _bound = at_boundary("an experiment", len)  # as `bounded` does with the methods above
 set_experiment(

@@ -26,7 +26,7 @@ import numpy as np
 from graphir.errors import GraphirError, MissingOpError
 from graphir.ir.graph import Graph
 from graphir.location import is_internal, is_numpy, user_location
-from graphir.numpy_api.arrays.call_operands import SelectionValue, is_known
+from graphir.numpy_api.arrays.call_operands import is_known
 from graphir.numpy_api.arrays.memory import (
     ArrayValue,
     TracedValue,
@@ -37,6 +37,7 @@ from graphir.numpy_api.arrays.memory import (
     like_numpy,
     tracing_with,
 )
+from graphir.numpy_api.arrays.selections import SelectionValue
 from graphir.numpy_api.traced_numbers import TracedNumber, concrete
 from graphir.numpy_api.ufuncs import BINARY, COMPARISONS, UNARY
 from graphir.ops.op import GraphValue, keep_refusal, tracing_graph

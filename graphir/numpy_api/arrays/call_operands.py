@@ -1,13 +1,12 @@
-"""The operands of NumPy's calls on symbolic arrays: selections, and conversions of all values.
+"""The operands of NumPy's calls on symbolic arrays: conversions of all values, and assignment.
 
 A call takes symbols or ndarrays, and its results become symbolic arrays again.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -24,88 +23,15 @@ from graphir.numpy_api.arrays.memory import (
     ArrayOverflowError,
     ArrayTypeError,
     ArrayValue,
-    LayoutUse,
     ScalarValue,
     TracedValue,
     TraceMemory,
     plainly,
 )
+from graphir.numpy_api.arrays.selections import SelectionValue
 from graphir.numpy_api.movement import demanded
 from graphir.numpy_api.traced_numbers import TracedNumber, concrete
-from graphir.ops.op import GraphValue
 from graphir.semantics.library_calls import leaves, mapped
-
-
-class SelectionValue(GraphValue):
-    """The elements of a symbol where a mask is true; their number is known only at run time.
-
-    An elementwise function of a selection computes on all elements of the symbol. `y[mask] =
-    selection` keeps the elements where the mask is true. A reduction of all elements is that of the
-    symbol with where=mask. No other operation accepts a selection.
-    """
-
-    __slots__ = ("in_order", "mask", "memory", "symbol")
-
-    def __init__(
-        self, memory: TraceMemory, symbol: Symbol, mask: Symbol, in_order: bool = True
-    ) -> None:
-        self.graph, self.memory, self.symbol, self.mask = memory.graph, memory, symbol, mask
-        self.in_order = in_order  # whether the rows that the mask selects lie in C order
-
-    def whole_mask(self) -> Symbol:
-        """Return the mask with the rank of the symbol."""
-        beyond = self.symbol.rank - self.mask.rank
-        return self.memory.reshaped(self.mask, (*self.mask.shape, *(1,) * beyond))
-
-    def bound(self, greatest: bool) -> Any:
-        """Return the greatest or the least value of the dtype, infinities included."""
-        dtype = self.symbol.dtype
-        if dtype.is_integer:
-            return dtype.max if greatest else dtype.min
-        if dtype is DType.bool:
-            return greatest
-        if not dtype.is_float:
-            self.refuse("an extreme of complex x[mask]")
-        return math.inf if greatest else -math.inf
-
-    def not_empty(self, result: Symbol) -> Symbol:
-        """Return a result whose computation raises IndexError if the mask is false everywhere."""
-        there = ops.any(self.mask).cast(DType.int64)
-        place = ops.reshape(np.int64(1) - there, (1,))  # 1 is beyond a vector of one element
-        line = ops.gather(ops.reshape(result, (1, *result.shape)), place, axis=0)
-        return ops.reshape(line, result.shape)
-
-    def refuse(self, what: str) -> NoReturn:
-        """Raise GraphError: the size of the selection depends on values."""
-        raise GraphError(
-            "the size of x[mask] depends on values",
-            op=what,
-            got=str(self.symbol.type),
-            fix="use np.where(mask, x, 0); np.count_nonzero(mask) is its size",
-        )
-
-
-def rows_in_order(x: ArrayValue, count: int) -> bool:
-    """Whether the elements x[i] of `count` indices lie in C order, as do those of x[mask]."""
-    view = x.layout
-    if view is None or view.ndim <= count + 1:
-        return True
-    x.memory.reads_layouts(LayoutUse.STRIDES)
-    strides = [abs(step) for step in view.strides[count:]]
-    return strides == sorted(strides, reverse=True)
-
-
-def is_same(a: Symbol, b: Symbol, depth: int = 8) -> bool:
-    """Whether two symbols are equal expressions: equal ops on equal operands, up to a depth."""
-    if a is b:
-        return True
-    if not depth or a.op is not b.op or len(a.args) != len(b.args) or a.type != b.type:
-        return False
-    if a.attrs is not b.attrs and a.attrs.content != b.attrs.content:
-        return False
-    return bool(a.args or (a.op.kind == "creation" and a.op.name != "input")) and all(
-        is_same(x, y, depth - 1) for x, y in zip(a.args, b.args, strict=True)
-    )
 
 
 def is_known(*values: Any) -> bool:
@@ -144,7 +70,9 @@ def layouts(value: Any) -> Any:
 
 
 def _layout(value: Any) -> Any:
-    return value.example if isinstance(value, TracedValue) else concrete(value)
+    if isinstance(value, ArrayValue):
+        return value.plain
+    return value.stand_in(0) if isinstance(value, ScalarValue) else concrete(value)
 
 
 def symbols(value: Any) -> Any:
@@ -166,6 +94,13 @@ def operand(memory: TraceMemory, value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return operand(memory, array_from(memory, cast("Any", value)))
     return value if may_be_operand(value) else NotImplemented
+
+
+def dtype_of(value: Any) -> np.dtype[Any]:
+    """Return the dtype of a symbol, a symbolic array, an ndarray or a number."""
+    if isinstance(value, Symbol):
+        return value.dtype.to_numpy()
+    return cast("Any", value).dtype if isinstance(value, TracedValue) else np.asarray(value).dtype
 
 
 def truth_of(memory: TraceMemory, mask: Any) -> Any:

@@ -11,6 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from graphir.errors import GraphirError
+from graphir.hints import Array
 from graphir.ir.operators.in_place import is_scalar
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.arrays.boundary import NoStandInError, single, stand_in
@@ -29,7 +30,6 @@ from graphir.numpy_api.arrays.call_operands import (
 )
 from graphir.numpy_api.arrays.memory import (
     PYTHON_NUMBERS,
-    Array,
     ArrayValue,
     Cell,
     ScalarValue,

@@ -25,7 +25,6 @@ from graphir.hints import ArrayOrNumber
 from graphir.ir.operators.indexing import index
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.arrays.call_operands import (
-    SelectionValue,
     adopted,
     array_from,
     arrays_of,
@@ -33,9 +32,7 @@ from graphir.numpy_api.arrays.call_operands import (
     broadcast,
     cast_to_out,
     is_known,
-    is_same,
     plains,
-    rows_in_order,
     write_where,
 )
 from graphir.numpy_api.arrays.memory import (
@@ -46,6 +43,11 @@ from graphir.numpy_api.arrays.memory import (
     TracedValue,
     TraceMemory,
     plainly,
+)
+from graphir.numpy_api.arrays.selections import (
+    SelectionValue,
+    are_equal_expressions,
+    rows_in_order,
 )
 from graphir.numpy_api.signatures import bound
 from graphir.numpy_api.traced_numbers import TracedNumber
@@ -369,7 +371,7 @@ def _put_masked(x: ArrayValue, mask: Symbol, value: Any) -> None:
     """Execute x[mask] = value by `where`."""
     memory, whole = x.memory, x.read()
     if isinstance(value, SelectionValue):
-        if not is_same(value.mask, mask) or value.symbol.shape != whole.shape:
+        if not are_equal_expressions(value.mask, mask) or value.symbol.shape != whole.shape:
             raise GraphError(
                 "the masks differ", op="x[mask] = y[other]", fix="use np.where(mask, y, x)"
             )

@@ -18,13 +18,15 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from graphir.dtypes import DType
 from graphir.errors import GraphirError
+from graphir.hints import Array
 from graphir.location import user_location
 from graphir.numpy_api import dispatch
-from graphir.numpy_api.arrays import library_calls, orders
+from graphir.numpy_api.arrays import library_calls
+from graphir.numpy_api.arrays.blas_products import product_of_function
 from graphir.numpy_api.arrays.boundary import numpys_error
 from graphir.numpy_api.arrays.call_operands import (
-    SelectionValue,
     adopted,
+    array_from,
     arrays_of,
     is_known,
     layouts,
@@ -45,7 +47,6 @@ from graphir.numpy_api.arrays.call_results import (
 from graphir.numpy_api.arrays.element_access import WRITING, assign, write_by_function
 from graphir.numpy_api.arrays.makers import BODY_PARTS, traced_body
 from graphir.numpy_api.arrays.memory import (
-    Array,
     ArrayValue,
     Cell,
     OrderError,
@@ -54,7 +55,9 @@ from graphir.numpy_api.arrays.memory import (
     as_graph_error,
     plainly,
 )
-from graphir.numpy_api.arrays.orders import converter_of
+from graphir.numpy_api.arrays.order_checks import check_function
+from graphir.numpy_api.arrays.ordered_sums import sum_of_function
+from graphir.numpy_api.arrays.selections import SelectionValue
 from graphir.numpy_api.functions import BODY_FUNCTIONS, FUNCTIONS
 from graphir.numpy_api.reductions import reduction_in_order
 from graphir.numpy_api.signatures import bound
@@ -130,7 +133,8 @@ def _compute(
     if out is not None and function not in FUNCTIONS:
         kwargs["out"] = out
         out = None
-    result = orders.of_function(function, args, kwargs)
+    check_function(function, args, kwargs)
+    result = sum_of_function(function, args, kwargs)
     if result is None:
         result = _by_its_body(memory, function, args, kwargs)
     if out is not None:
@@ -302,7 +306,7 @@ def _by_its_body(
 
     The functions inside the body receive symbolic arrays.
     """
-    result = orders.product_of_function(memory, function.__name__, args, kwargs)
+    result = product_of_function(memory, function.__name__, args, kwargs)
     if result is not None:
         return result
     in_order = all(array.in_order and array.is_aligned for array in arrays_of(args, kwargs))
@@ -356,9 +360,7 @@ def _body_part(implementation: Function, original: Function) -> Any:
 
     def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         if is_known(args, kwargs):
-            return (
-                original(*args, out=out, **kwargs) if out is not None else original(*args, **kwargs)
-            )
+            return original(*args, **({} if out is None else {"out": out}), **kwargs)
         memory = memory_among([args, kwargs])
         result = implementation(*symbols(args), **symbols(kwargs))
         if out is not None:
@@ -388,4 +390,37 @@ BODY_PARTS.update(
 )
 
 
-BODY_PARTS["_array_converter"] = converter_of
+class _Converter:
+    """The array converter of NumPy's Python code, which is compiled, for symbolic arrays."""
+
+    def __init__(self, *operands: Any) -> None:
+        memory = memory_among(operands)
+        self._arrays = tuple(
+            value if isinstance(value, TracedValue) else array_from(memory, value)
+            for value in operands
+        )
+
+    def __getitem__(self, place: int) -> Any:
+        """Return an operand as an array."""
+        return self._arrays[place]
+
+    def as_arrays(self, subok: bool = True, pyscalars: str = "convert") -> tuple[Any, ...]:
+        """Return the operands as arrays."""
+        return self._arrays
+
+    def wrap(self, result: Any, to_scalar: bool | None = None) -> Any:
+        """Return the result."""
+        return result
+
+
+def _converter_of(original: Function) -> Any:
+    """Return the class of converters that stands in for NumPy's."""
+
+    def converter(*operands: Any) -> Any:
+        symbolic = any(isinstance(value, TracedValue) for value in operands)
+        return _Converter(*operands) if symbolic else original(*operands)
+
+    return converter
+
+
+BODY_PARTS["_array_converter"] = _converter_of

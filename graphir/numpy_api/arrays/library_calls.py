@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from graphir.dtypes import DType
 from graphir.errors import GraphError, MissingOpError, shortened
+from graphir.hints import Array
 from graphir.ir.symbol import Symbol
 from graphir.location import is_internal
 from graphir.numpy_api.arrays.boundary import PLAIN, depends_on_values, is_static
@@ -33,7 +34,6 @@ from graphir.numpy_api.arrays.call_operands import memory_among
 from graphir.numpy_api.arrays.element_access import WRITING
 from graphir.numpy_api.arrays.memory import (
     PYTHON_NUMBERS,
-    Array,
     ArrayValue,
     Cell,
     ScalarValue,

@@ -2,13 +2,23 @@
 
 An ndarray of a traced function is an `ArrayValue`: a cell and a layout within the cell's memory.
 The cell has a symbol, which holds the current values of the whole memory. Each write replaces the
-cell's symbol; symbols themselves never change. The cell also has `plain`, an ndarray of the same
-shape, dtype and strides, whose values nobody reads. NumPy itself takes views of `plain`, so NumPy
+cell's symbol; symbols themselves never change. The cell also has an ndarray of the same shape,
+dtype and strides, whose values nobody reads. NumPy itself takes views of that ndarray, so NumPy
 decides between view and copy and determines each layout. `steps_between` derives the ops from the
 whole to a view from the strides.
 
-A cell without a symbol is known. The values of its `plain` are the program's values, and NumPy
+A cell without a symbol is known. The values of its ndarray are the program's values, and NumPy
 computes with them until the program writes a symbol.
+
+The ndarrays of a trace:
+
+- `Cell.buffer`: that of the whole memory; None before the first use of the layout.
+- `Cell.layout`: the buffer, which the property allocates; None if the layout is unknown.
+- `ArrayValue.layout`: that of one array, a view of the cell's; None if the layout is unknown.
+- `ArrayValue.plain`: the layout of an array, for code that needs one; an error if it is unknown.
+- `ArrayValue.origin`: the ndarray from which strides tell the steps to the array; None for the
+  buffer. The steps of `prefix` lead from the buffer to another origin, such as bytes as integers.
+- `stand_in(fill)`: a new ndarray in the layout of an array, whose elements equal a number.
 
 Recordings and the Array API namespace have no cells: see RecordingTrace and Lazy, which share the
 steps of views (numpy_api/view_steps.py).
@@ -24,14 +34,13 @@ from enum import IntEnum
 from functools import cache
 from sys import getrefcount
 from threading import local
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphir.dtypes import DType
 from graphir.errors import GraphError, GraphirError, MissingOpError
-from graphir.hints import Number
+from graphir.hints import Array, Number
 from graphir.ir.literals import array_of
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.view_layouts import ViewLayout, overlaps, steps_between
@@ -43,8 +52,6 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from graphir.ir.graph import Graph
-
-Array: TypeAlias = NDArray[Any]
 
 LONGEST_TRACE = 20_000
 """The maximum number of symbols of a trace. A longer trace unrolls a loop that should be an op."""
@@ -334,7 +341,7 @@ class Cell:
         self.allocate: Callable[[], Array | None] | None = None
 
     @property
-    def plain(self) -> Array | None:
+    def layout(self) -> Array | None:
         """The ndarray with the layout of the memory; None if the layout is unknown."""
         if self.buffer is None and self.symbol is not None:
             if self.allocate is not None:
@@ -381,17 +388,12 @@ class TracedValue(GraphValue):
     in_order: bool
     """Whether the elements are contiguous in row-major order."""
 
-    @property
-    def example(self) -> Any:
-        """A plain array or scalar of the same type and layout, whose elements are meaningless."""
-        raise NotImplementedError
-
     def operand(self) -> Any:
         """Return the operand of ops: the symbol, or a plain array of known values."""
         return self.read()
 
     def stand_in(self, fill: int) -> Any:
-        """Return an example of which all elements equal a number; known values stay."""
+        """Return a value of NumPy of which all elements equal a number; known values stay."""
         raise NotImplementedError
 
     def beside(self, symbol: Symbol) -> Any:
@@ -434,7 +436,7 @@ class ArrayValue(TracedValue):
     def layout(self) -> Array | None:
         """The ndarray with the layout of this array; None if the layout is unknown."""
         if self._view is None:
-            self._view = self.cell.plain
+            self._view = self.cell.layout
         return self._view
 
     @property
@@ -447,11 +449,6 @@ class ArrayValue(TracedValue):
                 got=str(self.read().type),
             )
         return view
-
-    @property
-    def example(self) -> Array:
-        """The ndarray with the layout of this array; raises GraphError if the layout is unknown."""
-        return self.plain
 
     def operand(self) -> Any:
         """Return the symbol; an array of known values, unless all are equal."""
@@ -603,11 +600,6 @@ class ScalarValue(TracedValue):
     def read(self) -> Symbol:
         """Return the symbol."""
         return self.symbol
-
-    @property
-    def example(self) -> Any:
-        """A zero of the dtype."""
-        return self.stand_in(0)
 
     def stand_in(self, fill: int) -> Any:
         """Return a number as a scalar of the dtype."""

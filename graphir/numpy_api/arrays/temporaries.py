@@ -20,15 +20,12 @@ from types import FrameType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from graphir.hints import ArrayOrNumber
+from graphir.hints import Array, ArrayOrNumber
 from graphir.ir.symbol import Symbol
 from graphir.numpy_api.arrays.boundary import caller_of_boundary
 from graphir.numpy_api.arrays.memory import ArrayValue
 from graphir.semantics.library_calls import Keywords
-
-Array = NDArray[Any]
 
 LEAST_BYTES = 256 * 1024
 """NumPy's NPY_MIN_ELIDE_BYTES: smaller arrays are faster to allocate than to check."""

@@ -1,7 +1,10 @@
 """NumPy's operators and ufuncs on symbolic arrays.
 
-NumPy itself computes with known values. All other operands become symbols, and the function ops on
-them, by the tables of numpy_api.
+A call takes one of three ways. `_operate_row_major` serves operators on row-major arrays, which are
+most calls. `operate` serves the other operators, with Python's rules: lists repeat, and a class of
+higher priority decides. `call_ufunc` serves ufuncs and their methods, with `out=` and `where=`. The
+latter two let NumPy compute with known values; all other operands become symbols, and the function
+ops on them, by the tables of numpy_api.
 """
 
 from __future__ import annotations
@@ -9,7 +12,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -21,14 +24,13 @@ from graphir.ir.operators.powers import power_of_arrays
 from graphir.ir.symbol import Symbol
 from graphir.location import user_location
 from graphir.numpy_api import dispatch
-from graphir.numpy_api.arrays import element_access, library_calls, orders
+from graphir.numpy_api.arrays import element_access, library_calls
+from graphir.numpy_api.arrays.blas_products import check_product_output, matrix_product
 from graphir.numpy_api.arrays.call_operands import (
-    SelectionValue,
     adopted,
     array_from,
     cast_to_out,
     is_known,
-    is_same,
     layouts,
     memory_among,
     operand,
@@ -43,6 +45,7 @@ from graphir.numpy_api.arrays.call_results import (
     results,
     write_outputs,
 )
+from graphir.numpy_api.arrays.elementwise_loops import results_of_loop
 from graphir.numpy_api.arrays.memory import (
     PYTHON_NUMBERS,
     ArrayTypeError,
@@ -53,6 +56,9 @@ from graphir.numpy_api.arrays.memory import (
     TraceMemory,
     plainly,
 )
+from graphir.numpy_api.arrays.order_checks import check_ufunc
+from graphir.numpy_api.arrays.ordered_sums import sum_of_ufunc
+from graphir.numpy_api.arrays.selections import SelectionValue, apply_to_selections
 from graphir.numpy_api.arrays.temporaries import (
     elided_operand,
     operands_of_layout,
@@ -115,13 +121,13 @@ def operate(function: Function, *operands: Any) -> Any:
     - An operand of another class may decide, before an op refuses it.
     - Two numbers or plain arrays have no symbol, so the other operand's method decides.
     """
-    quick = _operate_in_order(function, operands)
+    quick = _operate_row_major(function, operands)
     if quick is not None:
         return quick
     counts = reference_counts(operands)
     memory = memory_among(operands)
     if any(isinstance(value, SelectionValue) for value in operands):
-        return _selected(memory, function, operands)
+        return apply_to_selections(memory, function, operands)
     if function is MUL and _repeats(operands):
         raise GraphError(
             "a list is repeated as often as an array element says, known when the graph runs",
@@ -149,7 +155,7 @@ def _of_operands(
     memory: TraceMemory, function: Function, operands: Sequence[Any], values: Sequence[Any]
 ) -> Any:
     """Return the symbols of an operator's result, for operands whose symbols are `values`."""
-    result = orders.of_loop(memory, UFUNCS[function], operands)
+    result = results_of_loop(memory, UFUNCS[function], operands)
     if result is not None:
         return result
     if function is MATMUL:
@@ -192,7 +198,7 @@ LEAST_PRIORITY: float = np.float64(0).__array_priority__
 def _matmul(memory: TraceMemory, operands: Sequence[Any], values: Sequence[Any]) -> Any:
     """Return the operator @ of operands, whose symbols are `values`."""
     try:
-        result = orders.matrix_product(memory, "matmul", operands, values)
+        result = matrix_product(memory, "matmul", operands, values)
     except OrderError:
         outcome = library_calls.of_call(np.matmul, "__call__", operands, {})
         if outcome is None:
@@ -207,7 +213,7 @@ def _repeats(operands: Sequence[Any]) -> bool:
     return lists and any(isinstance(value, ScalarValue) for value in operands)
 
 
-def _operate_in_order(function: Function, operands: Sequence[Any]) -> Any:
+def _operate_row_major(function: Function, operands: Sequence[Any]) -> Any:
     """Fast path: an operator on row-major symbolic arrays, scalars and numbers.
 
     The result is None for any other operand.
@@ -265,7 +271,7 @@ def in_place(function: Function, ufunc: np.ufunc, x: Any, other: Any) -> Any:
     """Execute `x += y`: write the result to the memory of x, cast as NumPy allows."""
     memory: TraceMemory = x.memory
     if isinstance(x, SelectionValue):
-        result = _selected(memory, function, (x, other)).symbol
+        result = apply_to_selections(memory, function, (x, other)).symbol
         x.symbol = storable(result, x.symbol.dtype)
         return x
     if isinstance(other, SelectionValue):
@@ -279,8 +285,8 @@ def in_place(function: Function, ufunc: np.ufunc, x: Any, other: Any) -> Any:
     if value is NotImplemented:
         raise ArrayTypeError("y is no array or number", got=type(other).__name__)
     if function is MATMUL:
-        orders.check_product_output(x)
-    result = orders.of_loop(memory, ufunc, (x, other), (x,))
+        check_product_output(x)
+    result = results_of_loop(memory, ufunc, (x, other), (x,))
     if result is None and function is MATMUL:
         result = _matmul(memory, (x, other), (x.read(), value))
     elif result is None:
@@ -289,33 +295,6 @@ def in_place(function: Function, ufunc: np.ufunc, x: Any, other: Any) -> Any:
         return result
     x.write(cast_to_out(memory, x, result))
     return x
-
-
-def _selected(memory: TraceMemory, function: Function, operands: Sequence[Any]) -> Any:
-    """Return an elementwise function of selections that share a mask."""
-    selections = [value for value in operands if isinstance(value, SelectionValue)]
-    first = selections[0]
-    result = function(*[_selected_operand(first, value) for value in operands])
-    if not isinstance(result, Symbol) or result.shape != first.symbol.shape:
-        first.refuse("a function of x[mask]")
-    in_order = all(selection.in_order for selection in selections)
-    return memory.selection(memory, result, first.mask, in_order)
-
-
-def _selected_operand(selection: SelectionValue, value: Any) -> Any:
-    """Return the symbol or number that stands for an operand beside a selection.
-
-    The function raises GraphError for an array, and for a selection by another mask.
-    """
-    if isinstance(value, SelectionValue):
-        if not is_same(value.mask, selection.mask) or value.symbol.shape != selection.symbol.shape:
-            value.refuse("x[mask] with y[other]")
-        return value.symbol
-    if isinstance(value, TracedValue):
-        value = value.read()
-    if type(value) is not TracedNumber and np.ndim(value):
-        selection.refuse("x[mask] with an array")
-    return value
 
 
 # -- universal functions
@@ -336,20 +315,18 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Ke
 def _ufunc_of_ops(
     ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: Keywords, counts: Sequence[int]
 ) -> Any:
-    """Return the result of a ufunc, or of a method of a ufunc, by ops.
+    """Return the result of a ufunc, or of a method of a ufunc, without a call of the library.
 
-    The order of checks:
+    The order of the cases:
 
     - `at` takes places and returns nothing, unlike all other calls.
-    - Selections have no array that later checks could read; nested lists become arrays, which all
-      later checks can.
-    - Reductions of floats follow the order of memory, of which the symbols below tell nothing.
+    - Selections have no array that later cases could read; nested lists become arrays, which all
+      later cases can.
+    - Sums of floats follow the order of memory, of which the symbols of ops tell nothing.
     - NumPy computes with known values, so objects of all classes may stand beside them.
-    - An operand of another class may decide, before an op refuses it.
-    - Ops compute all else. Whether `out=` takes the result decides if `where=` leaves gaps.
+    - Ops compute all else.
     """
-    outs = kwargs.get("out", ())
-    memory = memory_among([*inputs, *outs])
+    memory = memory_among([*inputs, *kwargs.get("out", ())])
     if method == "at":
         places, settings = bound(ufunc.at, element_access.add_at, inputs, kwargs, leading=2)
         return element_access.add_at(memory, ufunc, *places, **settings)
@@ -358,15 +335,49 @@ def _ufunc_of_ops(
     inputs = tuple(
         array_from(memory, value) if isinstance(value, (list, tuple)) else value for value in inputs
     )
+    call = _UfuncCall(memory, ufunc, method, inputs)
+    known = is_known(inputs, kwargs)
+    total = None if known else _sum_in_order(call, kwargs)
+    if total is not None:
+        return total
+    if known and TracedNumber not in map(type, inputs):
+        return call_numpy(memory, getattr(ufunc, method), inputs, kwargs)
+    return _ufunc_by_ops(call, dict(kwargs), counts)
+
+
+class _UfuncCall(NamedTuple):
+    """A call of a ufunc, or of a method of a ufunc, without its keywords."""
+
+    memory: TraceMemory
+    ufunc: np.ufunc
+    method: str
+    inputs: tuple[Any, ...]
+
+
+def _sum_in_order(call: _UfuncCall, kwargs: Keywords) -> Any:
+    """Return a reduction in the order of memory; None for any other call.
+
+    The function raises OrderError for a call of which no op has NumPy's order. Known inputs have no
+    order that ops must follow, also where `out=` is unknown.
+    """
+    memory, ufunc, method, inputs = call
     settings = {name: value for name, value in kwargs.items() if name != "out"}
-    reordered = orders.of_ufunc(ufunc, method, inputs, settings)
-    if reordered is not None:
-        return write_outputs(memory, outs, reordered, True, "same_kind") if outs else reordered
-    if is_known(inputs, kwargs) and TracedNumber not in map(type, inputs):
-        return call_numpy(
-            memory, ufunc if method == "__call__" else getattr(ufunc, method), inputs, kwargs
-        )
-    kwargs = dict(kwargs)
+    outs = kwargs.get("out", ())
+    if outs and is_known(inputs, settings):
+        return None
+    check_ufunc(ufunc, method, inputs, settings)
+    total = sum_of_ufunc(ufunc, method, inputs, settings)
+    if total is None or not outs:
+        return total
+    return write_outputs(memory, outs, total, True, "same_kind")
+
+
+def _ufunc_by_ops(call: _UfuncCall, kwargs: dict[str, Any], counts: Sequence[int]) -> Any:
+    """Return the result of a ufunc by ops, or NotImplemented where another operand's class decides.
+
+    Where `out=` takes the result, `where=` may leave elements as they are.
+    """
+    memory, ufunc, method, inputs = call
     out = kwargs.pop("out", None)
     where = kwargs.pop("where", True) if method == "__call__" else True
     casting = kwargs.pop("casting", "same_kind")
@@ -375,7 +386,7 @@ def _ufunc_of_ops(
         return _of_other_class(inputs)
     if method == "reduceat" and is_known(inputs[1]):
         values[1] = plains(inputs[1])
-    result = _ufunc_symbols(memory, ufunc, method, inputs, values, kwargs, (out, casting))
+    result = _ufunc_symbols(call, values, kwargs, out, casting)
     if result is NotImplemented:
         return result
     if out is not None and any(array is not None for array in out):
@@ -391,39 +402,31 @@ def _ufunc_of_ops(
         if not kwargs:
             inputs = operands_of_layout(ufunc, inputs, counts, result)
         return elementwise(memory, result, inputs, scalar=True)
-    return results(
-        memory, result, True, partial(numpy_allocator, getattr(ufunc, method), inputs, kwargs)
-    )
+    allocator = partial(numpy_allocator, getattr(ufunc, method), inputs, kwargs)
+    return results(memory, result, True, allocator)
 
 
 def _ufunc_symbols(
-    memory: TraceMemory,
-    ufunc: np.ufunc,
-    method: str,
-    inputs: tuple[Any, ...],
-    values: list[Any],
-    kwargs: dict[str, Any],
-    output: tuple[Any, str],
+    call: _UfuncCall, values: list[Any], kwargs: dict[str, Any], out: Any, casting: str
 ) -> Any:
-    """Return the symbols of a ufunc's results; `output` is out= and casting=.
+    """Return the symbols of a ufunc's results, for operands whose symbols are `values`.
 
     The keyword dtype= is removed from `kwargs` for a call, whose operands are cast.
     """
-    out, casting = output
+    memory, ufunc, method, inputs = call
     result = None
     if method == "__call__" and not kwargs:
-        result = orders.of_loop(memory, ufunc, inputs, out or ())
+        result = results_of_loop(memory, ufunc, inputs, out or ())
     if method == "__call__" and kwargs.get("dtype") is not None:
         values = _in_dtype(ufunc, values, np.dtype(kwargs.pop("dtype")), casting)
     elif casting not in ("same_kind", "unsafe"):
         raise MissingOpError("no op refuses casts", got=f"casting={casting!r}")
     if result is None and not kwargs:
-        result = _of_operator(memory, ufunc, inputs, values, out)
+        result = _of_operator(call, values, out)
     if result is not None:
         return result
     operands, settings = tuple(values), symbols(kwargs)
-    result = dispatch.call_ufunc(memory.graph, ufunc, method, operands, settings)
-    return of_arrays(result)
+    return of_arrays(dispatch.call_ufunc(memory.graph, ufunc, method, operands, settings))
 
 
 def _ufunc_of_selection(
@@ -436,7 +439,7 @@ def _ufunc_of_selection(
             op=f"np.{ufunc.__name__}",
             fix="use np.where(mask, x, 0)",
         )
-    return _selected(memory, ufunc, inputs)
+    return apply_to_selections(memory, ufunc, inputs)
 
 
 def _of_other_class(inputs: Sequence[Any]) -> Any:
@@ -450,21 +453,16 @@ def _of_other_class(inputs: Sequence[Any]) -> Any:
 _OURS = TracedValue, TracedNumber, np.ndarray, np.generic
 
 
-def _of_operator(
-    memory: TraceMemory,
-    ufunc: np.ufunc,
-    inputs: Sequence[Any],
-    values: Sequence[Any],
-    out: Sequence[Any] | None,
-) -> Any:
+def _of_operator(call: _UfuncCall, values: Sequence[Any], out: Sequence[Any] | None) -> Any:
     """Return a product that BLAS computes, or the result of an operator of scalars, else None.
 
     In `np.complex128(z) * x` the scalar on the left calls the ufunc in place of the operator of x.
     """
+    memory, ufunc, _, inputs = call
     if ufunc is np.matmul:
         for into in out or ():
-            orders.check_product_output(into)
-        return orders.matrix_product(memory, "matmul", inputs, values)
+            check_product_output(into)
+        return matrix_product(memory, "matmul", inputs, values)
     if ufunc not in OPERATORS or not are_scalars(inputs) or not user_location().is_operator:
         return None
     return _differing(memory, OPERATORS[ufunc], inputs, values)

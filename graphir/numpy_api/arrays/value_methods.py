@@ -14,7 +14,14 @@ from graphir.hints import Int
 from graphir.ir.operators.in_place import WRITING, refuse_write
 from graphir.ir.symbol import Symbol, ValuelessError
 from graphir.numpy_api.arrays import function_calls, ufunc_calls
-from graphir.numpy_api.arrays.boundary import asks_in_trace, attributes_of, bounded, numpy_class
+from graphir.numpy_api.arrays.boundary import (
+    Class,
+    asks_in_trace,
+    attributes_of,
+    bounded,
+    numpy_class,
+)
+from graphir.numpy_api.arrays.builtin_stand_ins import hide_attributes
 from graphir.numpy_api.arrays.makers import TRACED_NUMPY
 from graphir.numpy_api.arrays.memory import (
     ArrayAttributeError,
@@ -23,6 +30,7 @@ from graphir.numpy_api.arrays.memory import (
     TracedValue,
     plainly,
 )
+from graphir.numpy_api.signatures import bind_methods
 from graphir.numpy_api.ufuncs import BINARY, COMPARISONS, MATMUL, UNARY
 from graphir.ops.op import GraphValue
 from graphir.semantics.library_calls import Function
@@ -55,7 +63,7 @@ def _in_place(function: Function, ufunc: np.ufunc) -> Any:
     return operate
 
 
-def add_operators(cls: type, in_place: bool) -> None:
+def _add_operators(cls: type, in_place: bool) -> None:
     """Add NumPy's operators to a class of symbolic values."""
 
     def define(name: str, method: Function) -> None:
@@ -70,6 +78,28 @@ def add_operators(cls: type, in_place: bool) -> None:
         define(f"r{name}", _reflected(function))
         if in_place and name != "divmod":
             define(f"i{name}", _in_place(function, ufunc))
+
+
+def stands_for(numpys: type, in_place: bool) -> Callable[[type[Class]], type[Class]]:
+    """Class decorator: give a class of symbolic values the behaviour of one of NumPy's classes.
+
+    The decorator changes the class in four steps:
+
+    - The methods with names of ndarray's take arguments by NumPy's signatures (`bind_methods`).
+    - The class gets NumPy's operators, and with `in_place` the assignments `+=` and so on.
+    - Every method and attribute that a program can use is at the boundary (`bounded`), operators
+      included.
+    - Programs do not see the attributes that `numpys` lacks (`hide_attributes`).
+    """
+
+    def decorate(cls: type[Class]) -> type[Class]:
+        bind_methods(cls)
+        _add_operators(cls, in_place)
+        bounded(cls)
+        hide_attributes(cls, numpys)
+        return cls
+
+    return decorate
 
 
 # -- dispatch, and methods that call functions
@@ -127,12 +157,19 @@ _OF_FUNCTIONS = (
 )
 
 
-def add_methods(cls: type, names: Iterable[str]) -> None:
-    """Add methods that call the NumPy functions of the same names."""
-    for name in names:
-        setattr(cls, name, method_of(getattr(np, name)))
+def with_functions(names: Iterable[str]) -> Callable[[type[Class]], type[Class]]:
+    """Class decorator: add methods that call the NumPy functions of the same names."""
+
+    def decorate(cls: type[Class]) -> type[Class]:
+        for name in names:
+            setattr(cls, name, method_of(getattr(np, name)))
+        return cls
+
+    return decorate
 
 
+@bounded
+@with_functions(_OF_FUNCTIONS)
 class FunctionMethods:
     """The methods of ndarrays and scalars that call the NumPy function of the same name."""
 
@@ -163,10 +200,6 @@ class FunctionMethods:
         return ufunc_calls.call_ufunc(np.conjugate, "__call__", (x,), {})
 
     conjugate = conj
-
-
-add_methods(FunctionMethods, _OF_FUNCTIONS)
-bounded(FunctionMethods)
 
 
 def _of_known(name: str) -> Any:

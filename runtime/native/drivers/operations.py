@@ -13,11 +13,12 @@ from collections.abc import Sequence
 from ctypes import addressof, c_void_p
 from enum import IntEnum
 from functools import cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphir.hints import Array
 from graphir.public import DType
 from graphir.runtime.native.abi import sort_of
 from graphir.runtime.native.assembly import lane, stored_type
@@ -47,9 +48,6 @@ from graphir.runtime.program.tier import (
     LoopRun,
     RowSort,
 )
-
-Array: TypeAlias = NDArray[Any]
-
 
 _START = """
 define void @start(ptr %record, ptr %values, i64 %first, i64 %bytes) {

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from graphir.hints import Array
 from graphir.public import DType, Symbol, ops
 from graphir.runtime.program.batches import BatchStep, layout_of, multiplies_in_place
 from graphir.runtime.program.blocks import Range, in_order
@@ -26,14 +27,7 @@ from graphir.runtime.program.cutting import VIEWS
 from graphir.runtime.program.phases import PhasesStep
 from graphir.runtime.program.region_steps import RegionStep
 from graphir.runtime.program.rows import ColumnSpace, Tree, neutral
-from graphir.runtime.program.steps import (
-    ELEMENT_MOVES,
-    Array,
-    CallStep,
-    LayoutStep,
-    ScalarStep,
-    Step,
-)
+from graphir.runtime.program.steps import ELEMENT_MOVES, CallStep, LayoutStep, ScalarStep, Step
 from graphir.runtime.program.tier import (
     Accumulation,
     ColumnFold,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphir import ops
+from graphir.hints import Array
 from graphir.runtime.program.cost_model import COST
 from graphir.runtime.program.cutting import VIEWS
 from graphir.runtime.program.memory import long_axes
@@ -26,8 +26,6 @@ from graphir.runtime.program.wavefronts import (
     WavefrontStep,
     reach,
 )
-
-Array: TypeAlias = NDArray[Any]
 
 
 def fuse_wavefronts(

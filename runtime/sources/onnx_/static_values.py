@@ -7,17 +7,16 @@ the numbers. `StaticValues` evaluates the symbols of a graph on arrays of ints a
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike
 
+from graphir.hints import Array
 from graphir.ops.dims import Dim
 from graphir.public import DType, Graph, GraphError, GraphirError, Op, Symbol, TensorType, ops
 from graphir.runtime.sources.onnx_.model import LARGEST
 from graphir.semantics.evaluation import Evaluation
-
-Array: TypeAlias = NDArray[Any]
 
 MOST = 4096
 """The most elements of a value that is computed here."""
