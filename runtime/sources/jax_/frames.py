@@ -20,7 +20,6 @@ from graphir.location import Location
 from graphir.passes.analysis.expressions import expression, statement
 from graphir.runtime.sources.folding import Folding
 from graphir.runtime.sources.jax_.abstract_values import Jax, Jaxpr, JaxprEquation
-from graphir.runtime.sources.libraries import INSTALLED
 from graphir.runtime.user_code import INSTALLED, SITE_PACKAGES
 
 
