@@ -10,14 +10,7 @@ from numpy.typing import DTypeLike
 
 from graphir.numpy_api.ufuncs import BINARY, COMPARISONS, UNARY
 from graphir.public import Symbol
-from graphir.runtime.recording.leaving import (
-    AS_BYTES,
-    AS_NUMBER,
-    AS_TRUTH,
-    Texts,
-    reading,
-    text_of,
-)
+from graphir.runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TRUTH, Texts, reading, text_of
 from graphir.runtime.recording.numpy_ import functions, ufuncs
 from graphir.runtime.recording.numpy_.calls import callee
 from graphir.runtime.recording.numpy_.methods import Methods

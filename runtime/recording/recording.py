@@ -43,7 +43,8 @@ from graphir.runtime.recording.arrays import ArrayRecorder
 from graphir.runtime.recording.builder import Note
 from graphir.runtime.recording.captured import ArraySlot, swapped
 from graphir.runtime.recording.flat_code import CodeCell, Script, is_computed, variable_outputs
-from graphir.runtime.recording.numpy_.creation import MakerPlaces, makers_recorded, random_data
+from graphir.runtime.recording.numpy_.interception import MakerPlaces, makers_recorded
+from graphir.runtime.recording.numpy_.outside_data import random_data
 from graphir.runtime.recording.numpy_.watched_code import calls_recorded
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.results import (
@@ -130,10 +131,7 @@ class Recording:
             yield Unseen("the result", place, "has nothing that was recorded", casts=True)
 
     def audit(
-        self,
-        blame: bool = True,
-        memory: int = 1 << 30,
-        as_dtype: DTypeLike | None = None,
+        self, blame: bool = True, memory: int = 1 << 30, as_dtype: DTypeLike | None = None
     ) -> CastReport:
         """Return the casts with their effect on the data (see runtime.audit).
 
@@ -161,11 +159,7 @@ class Recording:
 
 
 def record(
-    function: Callable[..., Any],
-    /,
-    *arrays: Any,
-    rules: RulesLike = "numpy",
-    **keywords: Any,
+    function: Callable[..., Any], /, *arrays: Any, rules: RulesLike = "numpy", **keywords: Any
 ) -> Recording:
     """Run `function(*arrays, **keywords)`, an ordinary NumPy program, and record its graph.
 

@@ -54,11 +54,11 @@ from graphir.semantics.library_calls import mapped
 Symbolic = Callable[..., Symbol]
 
 
-def _plainly(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def _call_numpy(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     return function(*plains(tuple(args)), **plains(dict(kwargs)))
 
 
-@rescued(_plainly, "function")
+@rescued(_call_numpy, "function")
 def call(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Call a NumPy function on arguments with recorded values among them, and record it."""
     recorder = recording()
@@ -74,7 +74,7 @@ def call(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         return _computed(recorder, function, args, dict(kwargs))
     if function in _SAVING:
         recorder.leaving.add_saved([args, kwargs])
-    return opaque(recorder, _name(function), _plainly, (function, args, kwargs), {})
+    return opaque(recorder, _name(function), _call_numpy, (function, args, kwargs), {})
 
 
 def _takes(
@@ -115,7 +115,7 @@ def _run(recorder: Recorder, function: Any, args: Sequence[Any], kwargs: Mapping
     finally:
         recorder.calls.name_function("")
     # The function may have failed on a recorded array alone: if not, it fails again here.
-    return opaque(recorder, _name(function), _plainly, (function, args, kwargs), {})
+    return opaque(recorder, _name(function), _call_numpy, (function, args, kwargs), {})
 
 
 def _has_narrow_floats(values: Any) -> bool:

@@ -29,13 +29,7 @@ from graphir.runtime.recording.numpy_.method_ops import (
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.results import described
 from graphir.runtime.recording.subscripts import add_at, adds_exactly
-from graphir.runtime.recording.values import (
-    RecordedValue,
-    Result,
-    UnrecordedError,
-    plain,
-    plains,
-)
+from graphir.runtime.recording.values import RecordedValue, Result, UnrecordedError, plain, plains
 from graphir.semantics.numpy_loops import CLIP, LIKE_POWERS, has_op_bits, loop_attribute
 from graphir.semantics.sums import SumOrder
 

@@ -44,12 +44,12 @@ from graphir.semantics.numpy_loops import adds_in_memory_order, has_op_bits
 Kwargs: TypeAlias = Mapping[str, Any]
 
 
-def _plainly(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Kwargs) -> Any:
+def _call_numpy_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Kwargs) -> Any:
     real = getattr(ufunc, method)(*map(plains, inputs), **plain_kwargs(kwargs))
     return returned(kwargs.get("out"), real)
 
 
-@rescued(_plainly, "ufunc")
+@rescued(_call_numpy_ufunc, "ufunc")
 def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a ufunc, or a method of a ufunc, on recorded operands; record the ops of its result."""
     recorder = recording()
@@ -59,7 +59,7 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str
     if method == "__call__" and not kwargs and ufunc.nout == 1:
         args = _operands(recorder, ufunc, inputs)
         if args is None and np.ma.MaskedArray in map(type, inputs):
-            return of_masked(ufunc, inputs)
+            return call_on_masked(ufunc, inputs)
         values = [
             operand.plain if isinstance(operand, RecordedValue) else plain(operand)
             for operand in inputs
@@ -87,7 +87,7 @@ _REFLECTED: dict[Any, str] = {
 """The methods of a masked right operand, which Python asks before those of a plain array."""
 
 
-def of_masked(ufunc: np.ufunc, inputs: Sequence[Any]) -> Any:
+def call_on_masked(ufunc: np.ufunc, inputs: Sequence[Any]) -> Any:
     """Return a ufunc of masked arrays: the method of the operator, or the ufunc of their data."""
     masked = next(x for x in inputs if type(x) is np.ma.MaskedArray)
     if ufunc in _REFLECTED and masked is inputs[-1] and runs_operator(program_frame()):
@@ -162,11 +162,11 @@ def _emitted(
     return result
 
 
-def _operated(function: Callable[..., Any], ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
+def _call_operator(function: Callable[..., Any], ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
     return function(*map(plain, inputs))
 
 
-@rescued(_operated, "operator")
+@rescued(_call_operator, "operator")
 def operate(function: Callable[..., Any], ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
     """Apply an operator to NumPy scalars, which is faster than its ufunc, and record the ufunc."""
     recorder = recording()
