@@ -321,27 +321,18 @@ class NotingBuilder(RecordingBuilder):
         None for the operands means that the step may have read anything (see OpaqueStep). `result`
         is a call that computes the step, and the place of its one result.
         """
-        self.steps.append(
-            OpaqueStep(
-                *(what, self.here, reason, tuple(results), operands),
-                exact=exact,
-                compiled=True,
-                call=result,
-            )
-        )
+        facts = what, self.here, reason, tuple(results), operands
+        self.steps.append(OpaqueStep(*facts, exact=exact, compiled=True, call=result))
 
     def read(self, what: str, value: Any, reason: str, truth: bool = False) -> None:
         """Note that the program's further course may depend on a recorded value.
 
         With `truth`, it depends only on whether the value is nonzero.
         """
-        if isinstance(value, Symbol):
-            symbols: tuple[Symbol, ...] | None = (value,)
-        else:
-            symbol = (
-                self.before(value) if isinstance(value, (RecordedValue, TracedScalar)) else None
-            )
-            symbols = operands_of(self, value) if symbol is None else (symbol,)
+        symbol = value if isinstance(value, Symbol) else None
+        if isinstance(value, (RecordedValue, TracedScalar)):
+            symbol = self.before(value)
+        symbols = operands_of(self, value) if symbol is None else (symbol,)
         if symbols and self._reads.issuperset((symbol.index, truth) for symbol in symbols):
             return
         self._reads.update((symbol.index, truth) for symbol in symbols or ())

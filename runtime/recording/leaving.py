@@ -64,12 +64,8 @@ class LeavingValues:
 
     def add_symbol(self, value: Any, real: Result, symbol: Symbol, surely: bool, part: int) -> None:
         """Note that a value leaves the program, by its plain value and its symbol."""
-        key = (
-            self._recorder.sites.name_of(value, self._recorder.here, part),
-            surely,
-            real.dtype,
-            real.shape,
-        )
+        name = self._recorder.sites.name_of(value, self._recorder.here, part)
+        key = name, surely, real.dtype, real.shape
         rounds = self.rounds.setdefault(key, {})
         if symbol not in rounds:
             rounds[symbol] = np.array(real)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -94,6 +95,28 @@ class ProgramArrays:
         """Add an input for data of the program: an argument, or what it loaded."""
         return self._add(self.data, value, name)
 
+    def wrap_file_content(self, name: str, real: Array) -> Any:
+        """Return the content of a file, which the program may have written, as `wrap_data` does."""
+        recorder = self._recorder
+        if not recorder.leaving.saved or real.dtype.names:
+            return self.wrap_data(real)
+        symbol, reason = (
+            recorder.input(real),
+            "is taken as given: the program wrote to files before",
+        )
+        recorder.step(name, reason, (symbol,), tuple(recorder.leaving.saved.values()), exact=True)
+        return recorder.wrapped(real, symbol)
+
+    def wrap_data(self, real: Array) -> Any:
+        """Return data of the program in the form that the program gets: an argument, a file.
+
+        The fields of a structured array become inputs where the program uses them.
+        """
+        if real.dtype.names:
+            take = partial(self.add_data, name=None)
+            return self._recorder.traced(real, StructuredTrace(self._recorder, real, take, True))
+        return self._recorder.wrapped(real, self.add_data(real, None))
+
     def _add(self, inputs: list[Symbol], value: Result, name: str | None) -> Symbol:
         is_free = name not in self._recorder.graph.input_names
         symbol = self._recorder.input(value, name if is_free else None)
@@ -111,11 +134,7 @@ class ProgramArrays:
         entries = [self._entries[key][1] for key in self._arguments if key in self._entries]
         arrays = [field for array in entries for field in self.used_fields(array)]
         symbols = ((array, self._recorder.before(array)) for array in arrays)
-        return [
-            array
-            for array, symbol_ in symbols
-            if symbol_ is not None and symbol_.index not in input_places
-        ]
+        return [array for array, x in symbols if x is not None and x.index not in input_places]
 
     def used_fields(self, value: Any) -> Sequence[Any]:
         """Return the used fields of a structured array or row; other values as they are."""

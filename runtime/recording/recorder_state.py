@@ -432,10 +432,9 @@ class _RepeatedDraw:
         self._is_generator, self._name = is_generator, name
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        source = deepcopy(self._source)
-        return getattr(_GENERATOR(source) if self._is_generator else source, self._name)(
-            *args, **kwargs
-        )
+        state = deepcopy(self._source)
+        source = _GENERATOR(state) if self._is_generator else state
+        return getattr(source, self._name)(*args, **kwargs)
 
 
 _GENERATOR = np.random.Generator  # a recording puts classes of its own in place of NumPy's

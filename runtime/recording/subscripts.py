@@ -21,7 +21,7 @@ from graphir.runtime.recording.leaving import AS_TEXT, is_text
 from graphir.runtime.recording.numpy_.dates import in_unit
 from graphir.runtime.recording.numpy_.python_numbers import RecordedInt
 from graphir.runtime.recording.recorder import Recorder
-from graphir.runtime.recording.structured import parts_of
+from graphir.runtime.recording.structured import move_structured, parts_of
 from graphir.runtime.recording.values import (
     Array,
     RecordedNumber,
@@ -112,7 +112,7 @@ def _get_structured(recorder: Recorder, x: RecordedValue, key: Key, real: Any) -
         has_trace = real.dtype.names or recorder.has(real.dtype)
         return view_of(x, real) if has_trace else recorder.wrapped(real, None)
     if not is_basic(key) and not _is_names(key):
-        return recorder.move_structured(x, real, lambda field: get(field, key))
+        return move_structured(recorder, x, real, lambda field: get(field, key))
     recorder.setting("an index", key)
     is_view = isinstance(real, np.ndarray)
     return view_of(x, cast("Any", real)) if is_view else recorder.row(x, plains(key))

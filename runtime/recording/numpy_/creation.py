@@ -23,6 +23,7 @@ from graphir.runtime.recording.numpy_.functions import filling, full_of
 from graphir.runtime.recording.numpy_.outside_data import data
 from graphir.runtime.recording.numpy_.stand_ins import Maker
 from graphir.runtime.recording.recorder import Recorder
+from graphir.runtime.recording.structured import zeros_of
 from graphir.runtime.recording.values import (
     RecordedValue,
     TracedScalar,
@@ -78,7 +79,7 @@ def _structured_array(recorder: Recorder, value: Any, real: NDArray[Any]) -> Any
     rows = cast("list[Any]", value) if isinstance(value, list) else []
     if not all(isinstance(row, tuple) for row in rows) or not traced_leaves(rows):
         return None
-    table = recorder.zeros_of(real)
+    table = zeros_of(recorder, real)
     for name, column in zip(real.dtype.names or (), zip(*rows, strict=True), strict=True):
         table[name] = list(column)
     return table if table.plain.tobytes() == real.tobytes() else None

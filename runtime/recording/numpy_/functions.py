@@ -104,7 +104,7 @@ def _run(recorder: Recorder, function: Any, args: Sequence[Any], kwargs: Mapping
     try:
         result = recorder.call(function._implementation, args, kwargs)
         if len(recorder.steps) > steps and repeatable(recorder, (args, kwargs), before):
-            whole = recorder.as_one_step(_name(function), result, steps)
+            whole = recorder.opaque.as_one_step(_name(function), result, steps)
             if whole is not None:
                 return whole
         scalar = _converted_scalar(recorder, result, since)
@@ -293,18 +293,9 @@ _SYMBOLIC: dict[Any, Symbolic] = {
     np.dot: product(np.dot),
     np.inner: product(np.inner),
     np.einsum: _einsum,
-    **{
-        function: in_ops(function, operands)
-        for function, operands in {
-            np.concatenate: 1,
-            np.vdot: 2,
-            np.roll: 1,
-            np.convolve: 2,
-            np.correlate: 2,
-            np.take_along_axis: 2,
-            np.diagflat: 1,
-        }.items()
-    },
+    **{function: in_ops(function) for function in (np.concatenate, np.roll, np.diagflat)},
+    **{function: in_ops(function, 2) for function in (np.vdot, np.convolve, np.correlate)},
+    np.take_along_axis: in_ops(np.take_along_axis, 2),
 }
 
 

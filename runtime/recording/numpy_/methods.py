@@ -29,6 +29,7 @@ from graphir.runtime.recording.numpy_.method_ops import (
 from graphir.runtime.recording.numpy_.python_numbers import PythonNumbers
 from graphir.runtime.recording.numpy_.ufunc_ops import returned, stored
 from graphir.runtime.recording.recorder import Recorder
+from graphir.runtime.recording.structured import move_structured
 from graphir.runtime.recording.subscripts import FlatIterator, Key, get, put, put_flat
 from graphir.runtime.recording.values import (
     RecordedValue,
@@ -370,7 +371,7 @@ class Methods(PythonNumbers, RecordedValue):
         if recorder is None:
             return real
         if real.dtype.names:
-            return recorder.move_structured(self, real, lambda field: field)
+            return move_structured(recorder, self, real, lambda field: field)
         return recorder.wrapped(real, recorder.before(self))
 
     def __copy__(self) -> Any:

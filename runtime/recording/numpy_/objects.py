@@ -167,8 +167,7 @@ def _as_objects(recorder: Recorder, name: str, value: Any) -> Any:
     if isinstance(value, (RecordedValue, TracedScalar)):
         numbers = numbers_of(value)
         if numbers is None:
-            reason = "makes object, which no graph has"
-            recorder.read(name, value, reason)
+            recorder.read(name, value, "makes object, which no graph has")
         return plain(value) if numbers is None else numbers
     if isinstance(value, RecordedNumber):
         number = np.empty((), object)

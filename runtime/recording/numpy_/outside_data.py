@@ -51,8 +51,8 @@ def data(recorder: Recorder, name: str, real: Any) -> Any:
         return recorder.wrapped(real, None) if isinstance(real, np.ndarray) else real
     recorder.note(name, "is taken as given: it is data")
     if name in FILE_READERS:
-        return recorder.wrap_file_content(name, real)
-    return recorder.wrap_data(real)
+        return recorder.program_arrays.wrap_file_content(name, real)
+    return recorder.program_arrays.wrap_data(real)
 
 
 def _record_buffer(
