@@ -160,10 +160,8 @@ class RecordingBuilder(ViewBuilder):
     def is_plain_number(self, value: Any) -> bool:
         """Whether a value is a NumPy number, no duration, that is not recorded but could be."""
         kind = cast("type[Any]", type(value))
-        is_plain = issubclass(kind, np.number) and not issubclass(
-            kind, (TracedScalar, np.timedelta64)
-        )
-        return is_plain and self.has(value.dtype)
+        is_other = issubclass(kind, (TracedScalar, np.timedelta64))
+        return issubclass(kind, np.number) and not is_other and self.has(value.dtype)
 
     def input(self, array: Result, name: str | None = None) -> Symbol:
         """Add an input to the graph, with a copy of its values; return its symbol."""
@@ -192,9 +190,7 @@ class RecordingBuilder(ViewBuilder):
         """Return the constant that the rules make of a Python scalar operand of an op."""
         value = operands[position]
         exact = repr(value) if not value or value != value or type(value) is complex else value
-        types = tuple(
-            operand.type if isinstance(operand, Symbol) else operand for operand in operands
-        )
+        types = tuple([x.type if isinstance(x, Symbol) else x for x in operands])
         key: Any = op, type(value), exact, position, types
         if key not in self._constants:
             number, dtype = resolve_literal(self.graph.rules, op, operands, position)
@@ -338,9 +334,8 @@ class NotingBuilder(RecordingBuilder):
         self._reads.update((symbol.index, truth) for symbol in symbols or ())
         if symbols != ():
             self._read_places[len(self.steps)] = len(self.graph.symbols)
-            self.steps.append(
-                OpaqueStep(what, self.here, reason, (), symbols, True, symbols is not None, truth)
-            )
+            facts = what, self.here, reason, (), symbols
+            self.steps.append(OpaqueStep(*facts, True, symbols is not None, truth))
 
     def forget_steps(self, since: int) -> None:
         """Drop the steps from a number on, so that equal reads count again."""

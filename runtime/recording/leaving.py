@@ -129,9 +129,8 @@ def number_of(name: str, value: Any, number: Any) -> Any:
         recorder.locate()
         if name == "float" and value.dtype.kind in "iu" and recorder.sites.leaves():
             value = value.astype(np.float64)  # a cast of the graph, which may round
-        if recorder.leaving.hand_out(
-            name, value, "makes Python numbers, by which the program may go on"
-        ):
+        reason = "makes Python numbers, by which the program may go on"
+        if recorder.leaving.hand_out(name, value, reason):
             return number
         recorder.note(name, "makes Python numbers: they are taken as literals")
         if value.size == 1:

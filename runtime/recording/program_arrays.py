@@ -83,9 +83,8 @@ class ProgramArrays:
             return self._entry(value, lambda real: RecordingTrace(self._recorder, real, None))
         if value.dtype.names or not self._recorder.has(value.dtype):
             return self._structured(value, lambda field: add(field, None))
-        return self._entry(
-            value, lambda real: RecordingTrace(self._recorder, real, symbol_of(real))
-        )
+        recorder = self._recorder
+        return self._entry(value, lambda real: RecordingTrace(recorder, real, symbol_of(real)))
 
     def add_capture(self, array: Array, name: str | None) -> Symbol:
         """Add an input for an array that the program captured and uses now; return its symbol."""
@@ -100,11 +99,9 @@ class ProgramArrays:
         recorder = self._recorder
         if not recorder.leaving.saved or real.dtype.names:
             return self.wrap_data(real)
-        symbol, reason = (
-            recorder.input(real),
-            "is taken as given: the program wrote to files before",
-        )
-        recorder.step(name, reason, (symbol,), tuple(recorder.leaving.saved.values()), exact=True)
+        symbol, saved = recorder.input(real), tuple(recorder.leaving.saved.values())
+        reason = "is taken as given: the program wrote to files before"
+        recorder.step(name, reason, (symbol,), saved, exact=True)
         return recorder.wrapped(real, symbol)
 
     def wrap_data(self, real: Array) -> Any:
@@ -156,18 +153,16 @@ class ProgramArrays:
             return False
         if not isinstance(value, np.ndarray) or kind in (np.ndarray, np.memmap):
             return isinstance(cast("object", value), (np.ndarray, np.generic))
-        self._unrecorded(
-            f"an array of {kind.__name__}", f"{kind.__name__} computes by itself", True
-        )
+        name = kind.__name__
+        self._unrecorded(f"an array of {name}", f"{name} computes by itself", True)
         return False
 
     def _structured(self, value: Result, take: Take) -> Any:
         """Return a structured array as the program gets it; note an array of another dtype."""
         if value.dtype.names and isinstance(value, np.ndarray):
             array = cast("Any", value)
-            return self._entry(
-                array, lambda real: StructuredTrace(self._recorder, real, take, True)
-            )
+            recorder = self._recorder
+            return self._entry(array, lambda real: StructuredTrace(recorder, real, take, True))
         why = f"{self._recorder.graph.rules.name!r} has no such dtype"
         if is_foreign(value.dtype):
             why += f"; audit it with as_dtype='{value.dtype}'"
@@ -179,11 +174,10 @@ class ProgramArrays:
 
         With `hides`, an error may hide in what the program computes of the value.
         """
-        self._recorder.note(what, f"is not recorded: {why}")
+        reason = f"is not recorded: {why}"
+        self._recorder.note(what, reason)
         if hides:
-            self._recorder.steps.append(
-                OpaqueStep(what, self._recorder.here, f"is not recorded: {why}")
-            )
+            self._recorder.steps.append(OpaqueStep(what, self._recorder.here, reason))
 
     def _entry(self, value: Any, trace: Callable[[Array], RecordingTrace]) -> RecordedValue:
         """Return the one recorded array of an array that the program brings along."""

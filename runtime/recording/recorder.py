@@ -25,11 +25,7 @@ from graphir.runtime.recording.leaving import LeavingValues, is_text, traced_lea
 from graphir.runtime.recording.noted_results import OpaqueResults, ResultRounding
 from graphir.runtime.recording.numpy_ import dates
 from graphir.runtime.recording.program_arrays import ProgramArrays
-from graphir.runtime.recording.recorder_state import (
-    ProgramCalls,
-    ProgramNumbers,
-    ProgramObjects,
-)
+from graphir.runtime.recording.recorder_state import ProgramCalls, ProgramNumbers, ProgramObjects
 from graphir.runtime.recording.sites import CallSites
 from graphir.runtime.recording.values import (
     RecordedNumber,
@@ -136,9 +132,8 @@ class Recorder(NotingBuilder):
         if parent is None and id(array) in arrays_of_numpy(len(sys.modules)):
             return symbol
         if parent is not None:
-            self.step(
-                what, "is taken as given: it has the bits of another", (symbol,), (parent,), True
-            )
+            shared = "is taken as given: it has the bits of another"
+            self.step(what, shared, (symbol,), (parent,), True)
         elif is_written or array not in self.program_arrays.captured:
             is_given = is_written or self.objects.makers
             fix = "" if is_given else "; pass it as an argument if it is data"

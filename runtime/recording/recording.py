@@ -88,12 +88,8 @@ class Recording:
 
     @property
     def _sizes(self) -> Sequence[str]:
-        counts = {
-            "symbol": len(self.graph),
-            "input": len(self.inputs),
-            "output": len(self.outputs),
-            "note": len(self.notes),
-        }
+        parts = {"input": self.inputs, "output": self.outputs, "note": self.notes}
+        counts = {"symbol": len(self.graph)} | {unit: len(part) for unit, part in parts.items()}
         return [count_text(count, unit) for unit, count in counts.items()]
 
     def _repr_html_(self) -> str:
@@ -140,9 +136,7 @@ class Recording:
         if no recorded value reached the result.
         """
         if not self.outputs:
-            steps_text = "".join(
-                f"; {step.what} at {step.location} {step.reason}" for step in self._met()
-            )
+            steps_text = "".join(f"; {x.what} at {x.location} {x.reason}" for x in self._met())
             raise ExecutionError(
                 f"audit: nothing that was recorded reached the result of {self.graph.name!r}",
                 got=f"{described(self.result)}{steps_text}",
@@ -374,9 +368,8 @@ class RecordingSession:
             namespace[key] = maker
         for slot in slots:
             if slot.holds(slot.value):
-                new = recorded_slot(
-                    self.recorder.program_arrays.wrap_capture, slot.value, slot.name
-                )
+                wrap = self.recorder.program_arrays.wrap_capture
+                new = recorded_slot(wrap, slot.value, slot.name)
                 if new is not slot.value:
                     slot.store(new)
 

@@ -27,12 +27,12 @@ def leaves(result: Any, left: Any, recorder: Recorder, has_numbers: bool = False
     """
     leaves_by_id: dict[int, Any] = {}
     visited: set[int] = set()
-    _walk(result, leaves_by_id, visited, recorder, True, has_numbers)
-    _walk(left, leaves_by_id, visited, recorder, False)
+    _add_leaves(result, leaves_by_id, visited, recorder, True, has_numbers)
+    _add_leaves(left, leaves_by_id, visited, recorder, False)
     yield from leaves_by_id.values()
 
 
-def _walk(
+def _add_leaves(
     value: Any,
     leaves_by_id: dict[int, Any],
     visited: set[int],
@@ -47,7 +47,7 @@ def _walk(
         leaves_by_id.setdefault(id(value), value.scalar)
     elif type(value) is np.ma.MaskedArray and id(value) not in visited:
         visited.add(id(value))
-        _walk(_unmasked(value, recorder), leaves_by_id, visited, recorder, False)
+        _add_leaves(_unmasked(value, recorder), leaves_by_id, visited, recorder, False)
     elif isinstance(value, np.ndarray):
         if plainly and type(cast("Any", value)) is np.ndarray:
             leaves_by_id.setdefault(id(cast("Any", value)), value)
@@ -61,8 +61,8 @@ def _walk(
             leaves_by_id.setdefault(id(source), source)
     elif not isinstance(value, _ATOMS) and id(value) not in visited:
         visited.add(id(value))
-        for part in _parts(value):
-            _walk(part, leaves_by_id, visited, recorder, plainly, has_numbers)
+        for part in _children(value):
+            _add_leaves(part, leaves_by_id, visited, recorder, plainly, has_numbers)
 
 
 def _unmasked(value: Any, recorder: Recorder) -> Any:
@@ -70,7 +70,7 @@ def _unmasked(value: Any, recorder: Recorder) -> Any:
     return value.filled(value.dtype.type(0)) if recorder.has(value.dtype) else None
 
 
-def _parts(value: Any) -> list[Any]:
+def _children(value: Any) -> list[Any]:
     if isinstance(value, (list, tuple, set, frozenset)):
         return list(cast("list[Any]", value))
     if isinstance(value, dict):

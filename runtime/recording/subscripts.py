@@ -46,9 +46,7 @@ _BASIC = (int, slice, type(None), type(Ellipsis), np.integer)
 def is_basic(key: Key) -> bool:
     """Whether a key is basic indexing, of ints, slices, None and `...`: a view or an element."""
     keys = _keys(key)
-    return all(
-        isinstance(entry, _BASIC) and entry is not True and entry is not False for entry in keys
-    )
+    return all(isinstance(x, _BASIC) and x is not True and x is not False for x in keys)
 
 
 def get(x: RecordedValue, key: Key) -> Any:
@@ -66,9 +64,8 @@ def get(x: RecordedValue, key: Key) -> Any:
         recorder.locate()
         recorder.setting("an index", key)
         return recorder.wrapped(real, None)
-    is_read = isinstance(real, np.ndarray) or not any(
-        _is_computed(recorder, entry) for entry in _keys(key)
-    )
+    is_array = isinstance(real, np.ndarray)
+    is_read = is_array or not any(_is_computed(recorder, entry) for entry in _keys(key))
     if not (is_basic(key) and is_read):
         recorder.locate()
         return recorder.outcome("indexing", real, lambda: _picked(recorder, x, key, real_key))
@@ -204,11 +201,8 @@ def _is_whole(entry: Any) -> bool:
     """Whether a part of a key is a slice, a new axis, or integers of NumPy."""
     if isinstance(entry, (np.ndarray, np.generic)):
         return cast("Any", entry).dtype.kind in "iu"
-    return (
-        entry is None
-        or entry is Ellipsis
-        or (isinstance(entry, (slice, int)) and not isinstance(entry, bool))
-    )
+    is_part = isinstance(entry, (slice, int)) and not isinstance(entry, bool)
+    return entry is None or entry is Ellipsis or is_part
 
 
 def _indices(recorder: Recorder, key: Key, axis: int) -> Symbol:
@@ -225,9 +219,8 @@ def _keys(key: Key) -> tuple[Any, ...]:
 def _one_axis(key: Key) -> int | None:
     """Return the axis of the only array in a key of whole slices and one integer array; or None."""
     keys = _keys(key)
-    arrays = [
-        i for i, entry in enumerate(keys) if not (isinstance(entry, slice) and entry == slice(None))
-    ]
+    wholes = [isinstance(entry, slice) and entry == slice(None) for entry in keys]
+    arrays = [i for i, is_whole in enumerate(wholes) if not is_whole]
     if len(arrays) != 1:
         return None
     entry: Any = keys[arrays[0]]
@@ -334,11 +327,8 @@ def _scattered(
 
 
 def _is_mask(key: Key, x: RecordedValue) -> bool:
-    return (
-        isinstance(key, np.ndarray)
-        and _dtype(key) == np.bool_
-        and np.shape(cast("Any", key)) == x.shape
-    )
+    is_mask = isinstance(key, np.ndarray) and _dtype(key) == np.bool_
+    return is_mask and np.shape(cast("Any", key)) == x.shape
 
 
 def assigned(

@@ -259,9 +259,9 @@ class TracedFloat(RecordedNumber, float):
 
 def plain(value: Any) -> Any:
     """Return the plain value of a recorded value; other values as they are."""
-    return (
-        value.plain if isinstance(value, (RecordedValue, TracedScalar, RecordedNumber)) else value
-    )
+    if isinstance(value, (RecordedValue, TracedScalar, RecordedNumber)):
+        return value.plain
+    return value
 
 
 def plains(value: Any) -> Any:
@@ -304,9 +304,8 @@ def _derived_trace(array: RecordedValue, recorder: Recorder) -> RecordingTrace:
     owner = recorder.memory.owner(array.plain)  # as of a view of an array of another class
     if owner is not None:
         return view_trace(owner, array.plain)
-    return RecordingTrace(
-        recorder, array.plain, recorder.add_unrecorded_input_if_typed(array.plain)
-    )
+    symbol = recorder.add_unrecorded_input_if_typed(array.plain)
+    return RecordingTrace(recorder, array.plain, symbol)
 
 
 def view_trace(parent: RecordingTrace, view: Array) -> RecordingTrace:

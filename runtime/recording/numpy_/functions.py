@@ -223,9 +223,7 @@ def _sharing(real: Any, args: Sequence[Any]) -> RecordedValue | None:
     """Return the argument with which a result shares memory, or None."""
     if type(real) is not np.ndarray:
         return None
-    return next(
-        (array for array in arrays_of(args) if np.may_share_memory(real, array.plain)), None
-    )
+    return next((x for x in arrays_of(args) if np.may_share_memory(real, x.plain)), None)
 
 
 # -- functions that are ops
@@ -344,9 +342,8 @@ def _isin(
     kinds = {x.dtype.kind, y.dtype.kind}
     is_alike = x.dtype == y.dtype or (kinds <= _WHOLE and np.result_type(x, y).kind in _WHOLE)
     if not is_alike or not recorder.has(x.dtype) or assume_unique or x.size * y.size > _MOST_PAIRS:
-        return _run(
-            recorder, np.isin, args, {"assume_unique": assume_unique, **settings, "kind": kind}
-        )
+        keywords = {"assume_unique": assume_unique, **settings, "kind": kind}
+        return _run(recorder, np.isin, args, keywords)
     with recording_with(None):
         real = recorder.call(np.isin, plains(args), {**settings, "kind": kind})
     symbolic = in_ops(np.isin, 2)
@@ -422,10 +419,8 @@ def _unraveled(
         whole = recorder.emit(ops.floor_divide, (recorder.cast(symbol, DType.int64), counts[0]))
         return recorder.emit(ops.remainder, (whole, counts[1]))
 
-    return tuple(
-        recorder.outcome("numpy.unravel_index", part, partial(enter, axis))
-        for axis, part in enumerate(real)
-    )
+    name, parts = "numpy.unravel_index", enumerate(real)
+    return tuple([recorder.outcome(name, part, partial(enter, axis)) for axis, part in parts])
 
 
 _OWN: dict[Any, Callable[..., Any]] = {

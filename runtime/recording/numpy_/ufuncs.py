@@ -68,9 +68,8 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str
         real = recorder.call(ufunc, values, {})
         if counts and type(real) is np.ndarray and real.nbytes >= LEAST_BYTES:
             real = _as_elided(ufunc, inputs, counts, values, real)
-        return recorder.outcome(
-            ufunc.__name__, real, partial(_emitted, recorder, ufunc, args, values, real)
-        )
+        symbolic = partial(_emitted, recorder, ufunc, args, values, real)
+        return recorder.outcome(ufunc.__name__, real, symbolic)
     if method == "__call__":
         return _call_with(recorder, ufunc, inputs, kwargs)
     if method == "at":
@@ -304,9 +303,8 @@ def _in_loop(
     if signature is None:
         signature = (None,) * ufunc.nin + (_loop_dtype(kwargs["dtype"]),) * ufunc.nout
     types: Any = [type(v) if is_literal(v) else np.asarray(v).dtype for v in values]
-    loop = ufunc.resolve_dtypes(
-        (*types, *[None] * ufunc.nout), signature=signature, casting="unsafe"
-    )
+    all_types = (*types, *[None] * ufunc.nout)
+    loop = ufunc.resolve_dtypes(all_types, signature=signature, casting="unsafe")
     op = OPS[ufunc] or ops.add
     casts = tuple(
         recorder.cast(arg, DType.from_numpy(to), op.operand(i), op.name)
