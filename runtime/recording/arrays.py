@@ -1,4 +1,8 @@
-"""The classes of the arrays, scalars and rows with which a recorded program computes."""
+"""The classes of the arrays, scalars and rows with which a recorded program computes.
+
+Start at `RecordedArray`, whose methods are those of `numpy_.methods`. `RecordedScalar` has the
+methods of the scalar classes, which `_scalar_classes` makes, one for each type of NumPy.
+"""
 
 from __future__ import annotations
 

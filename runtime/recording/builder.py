@@ -183,7 +183,7 @@ class RecordingBuilder(ViewBuilder):
         dtype = self.dtype(array.dtype)
         key = dtype, *array_content(integers(array))
         if key not in self._constants:
-            self._constants[key] = self._known(dtype, integers(array), None)
+            self._constants[key] = self._append_constant(dtype, integers(array), None)
         return self._constants[key]
 
     def literal(self, op: Op, operands: Sequence[Any], position: int) -> Symbol:
@@ -200,9 +200,9 @@ class RecordingBuilder(ViewBuilder):
     def weak(self, number: complex, dtype: DType, literal: complex | None) -> Symbol:
         """Return the constant of a Python literal."""
         literal_dtype, array = literal_array(number, dtype, self.graph.rules)
-        return self._known(literal_dtype, array, literal)
+        return self._append_constant(literal_dtype, array, literal)
 
-    def _known(self, dtype: DType, array: Array, literal: complex | None) -> Symbol:
+    def _append_constant(self, dtype: DType, array: Array, literal: complex | None) -> Symbol:
         """Append a constant without inference, because its array has the dtype and shape."""
         value = np.array(array, order="C")
         value.setflags(write=False)
@@ -251,7 +251,7 @@ def _unbroadcast(real: Array, shape: tuple[int, ...]) -> Array | None:
 
 # -- what the graph does not contain
 
-_LATELY = 8
+_LAST_STEPS = 8
 """The steps that a function of NumPy adds after a read of its own, at most."""
 
 
@@ -283,7 +283,7 @@ class NotingBuilder(RecordingBuilder):
         """Return the symbol of a value before NumPy may write to it; None if it has no symbol."""
         raise NotImplementedError
 
-    def of_plain(self, array: Array) -> Symbol | None:
+    def plain_array_symbol_if_typed(self, array: Array) -> Symbol | None:
         """Return the symbol of a plain array that the program brings along.
 
         The answer is None for a dtype that graphs lack.
@@ -347,7 +347,7 @@ class NotingBuilder(RecordingBuilder):
 
     def forget_read(self, what: str, symbol: Symbol) -> None:
         """Drop the read of one symbol among the last steps, if there is one."""
-        for place in range(len(self.steps) - 1, max(len(self.steps) - _LATELY, 0) - 1, -1):
+        for place in range(len(self.steps) - 1, max(len(self.steps) - _LAST_STEPS, 0) - 1, -1):
             if (self.steps[place].what, self.steps[place].operands) == (what, (symbol,)):
                 del self.steps[place]
                 self._reads.discard((symbol.index, False))

@@ -1,4 +1,7 @@
-"""`ProgramArrays`: the arrays that a recorded program brings along, as arguments or captured."""
+"""`ProgramArrays`: the arrays that a recorded program brings along.
+
+They are arguments, captured arrays, and data that the program loads.
+"""
 
 from __future__ import annotations
 

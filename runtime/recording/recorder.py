@@ -181,7 +181,7 @@ class Recorder(NotingBuilder):
             self.memory.note_plain_write(array, symbol, self.inputs[-1])
         return symbol
 
-    def of_plain(self, array: Array) -> Symbol | None:
+    def plain_array_symbol_if_typed(self, array: Array) -> Symbol | None:
         """Return `plain_array_symbol` of an array, or None if graphs lack its dtype."""
         if not self.has(array.dtype):
             return None
@@ -404,7 +404,7 @@ class Recorder(NotingBuilder):
         try:
             with recording_with(None):
                 symbol = symbolic()
-                if symbol.dtype is DType.bool and self.sites.bool_leaves():
+                if symbol.dtype is DType.bool and self.sites.is_bool_escape():
                     self.leaving.add_symbol(None, real, symbol, True, 0)
                 else:
                     self.read(name, symbol, reason, truth=True)

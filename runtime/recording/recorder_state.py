@@ -1,7 +1,8 @@
 """The state of a recorder by purpose: the calls that run, the values handed out, the memory.
 
-Each record is changed by its own methods alone; the rest of the recording reads its attributes.
-A running call of NumPy has the form in which audits repeat it on wide operands.
+The recorder has one object of each class: `ProgramCalls`, `ProgramNumbers`, `ProgramObjects` and
+`ArrayMemory`. An object is changed by its own methods alone; the rest of the recording reads its
+attributes. A `RunningCall` has the form in which audits repeat it on wide operands.
 """
 
 from __future__ import annotations

@@ -50,9 +50,9 @@ from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.results import (
     as_returned,
     described,
-    leaves,
     output_names,
     plain_result,
+    result_leaves,
     values_leaving,
 )
 from graphir.runtime.recording.sites import CallSites
@@ -180,12 +180,12 @@ def record(
             recorder.steps = recorder.settled_steps()
             results = variable_outputs(recorder, result)
         else:
-            own = leaves(None, getattr(function, "__self__", None), recorder)
+            own = result_leaves(None, getattr(function, "__self__", None), recorder)
             changed = (
                 recorder.program_arrays.written_arguments(),
                 [x for x in own if is_computed(recorder, x)],
             )
-            results = list(leaves(result, changed, recorder, True))
+            results = list(result_leaves(result, changed, recorder, True))
         outputs = _outputs(recorder, result, results)
     return Recording(**_fields(recorder, result, outputs))
 

@@ -1,4 +1,8 @@
-"""Results of a recorded program: the outputs in them, and their conversion to plain values."""
+"""Results of a recorded program: the outputs in them, and their conversion to plain values.
+
+`result_leaves` finds the recorded values in a result, `values_leaving` those that left elsewhere,
+and `plain_result` is what the caller gets.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,9 @@ from graphir.runtime.recording.values import RecordedNumber, RecordedValue, Trac
 _ATOMS = (str, bytes, int, float, complex, type(None), type, ModuleType, FunctionType)
 
 
-def leaves(result: Any, left: Any, recorder: Recorder, has_numbers: bool = False) -> Iterator[Any]:
+def result_leaves(
+    result: Any, left: Any, recorder: Recorder, has_numbers: bool = False
+) -> Iterator[Any]:
     """Yield the arrays in a result, then the recorded arrays in `left`; each array once.
 
     `left` is anything else that the program may have changed. Recorded scalars count as arrays, and
@@ -37,7 +43,7 @@ def _add_leaves(
     leaves_by_id: dict[int, Any],
     visited: set[int],
     recorder: Recorder,
-    plainly: bool,
+    takes_plain: bool,
     has_numbers: bool = False,
 ) -> None:
     if isinstance(value, (RecordedValue, TracedScalar)):
@@ -49,7 +55,7 @@ def _add_leaves(
         visited.add(id(value))
         _add_leaves(_unmasked(value, recorder), leaves_by_id, visited, recorder, False)
     elif isinstance(value, np.ndarray):
-        if plainly and type(cast("Any", value)) is np.ndarray:
+        if takes_plain and type(cast("Any", value)) is np.ndarray:
             leaves_by_id.setdefault(id(cast("Any", value)), value)
     elif has_numbers and recorder.is_unknown_number(value):
         number = np.asarray(value)
@@ -62,7 +68,7 @@ def _add_leaves(
     elif not isinstance(value, _ATOMS) and id(value) not in visited:
         visited.add(id(value))
         for part in _children(value):
-            _add_leaves(part, leaves_by_id, visited, recorder, plainly, has_numbers)
+            _add_leaves(part, leaves_by_id, visited, recorder, takes_plain, has_numbers)
 
 
 def _unmasked(value: Any, recorder: Recorder) -> Any:

@@ -1,4 +1,7 @@
-"""Indexing and assignment of recorded arrays: `x[key]` and `x[key] = value`."""
+"""Indexing and assignment of recorded arrays: `x[key]` and `x[key] = value`.
+
+Start at `get` and `put`. A basic key makes a view; any other key selects elements by positions.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +56,7 @@ def get(x: RecordedValue, key: Key) -> Any:
     """Return x[key], and record it."""
     recorder, real_key = active(), plains(key)
     if type(key) in _OF_PYTHON:
-        key = _of_recorded(recorder, key)
+        key = _recorded_key(recorder, key)
     real: Any = x.plain[real_key]
     if recorder is None:
         return real
@@ -81,16 +84,16 @@ def get(x: RecordedValue, key: Key) -> Any:
 _OF_PYTHON = frozenset((tuple, list, RecordedInt))
 
 
-def _of_recorded(recorder: Recorder | None, key: Key) -> Any:
+def _recorded_key(recorder: Recorder | None, key: Key) -> Any:
     """Return a key of recorded arrays and scalars, in place of lists and integers of Python."""
     if recorder is None or not recorder.numbers.has_any:
         return key
     if type(key) is tuple:
-        return tuple([_part(recorder, x) for x in cast("tuple[Any, ...]", key)])
-    return _part(recorder, key)
+        return tuple([_recorded_part(recorder, x) for x in cast("tuple[Any, ...]", key)])
+    return _recorded_part(recorder, key)
 
 
-def _part(recorder: Recorder, entry: Any) -> Any:
+def _recorded_part(recorder: Recorder, entry: Any) -> Any:
     if isinstance(entry, TracedInt):
         return entry.scalar
     is_list = type(entry) is list and any(
@@ -248,7 +251,7 @@ def put(
     """Assign x[key] = value, and record it; `write(array, key, value)` is NumPy's assignment."""
     recorder, real_key = active(), plains(key)
     if type(key) in _OF_PYTHON:
-        key = _of_recorded(recorder, key)
+        key = _recorded_key(recorder, key)
     if recorder is None or not recorder.has(x.dtype):
         _put_structured(x, key, value, write)
         return

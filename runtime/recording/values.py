@@ -125,13 +125,13 @@ class RecordingTrace:
             else:
                 self.symbol = steps.forward(self.steps, self.recorder, self.parent.read())
             self.version = root.version
-        return self.symbol if type(self.symbol) is Symbol else self._taken()
+        return self.symbol if type(self.symbol) is Symbol else self._taken_symbol()
 
     def view_of_part(self, view: Array) -> RecordingTrace | None:
         """Return the trace of a view of structured memory; None of other memory."""
         return None
 
-    def _taken(self) -> Symbol:
+    def _taken_symbol(self) -> Symbol:
         """Return the symbol; that of a captured array is an input from its first use on."""
         if self.symbol is None:
             raise UnrecordedError(f"there is no symbol for an array of {self.plain.dtype}")
@@ -142,7 +142,7 @@ class RecordingTrace:
     @property
     def last_symbol(self) -> Symbol | None:
         """The symbol of the array at its last use; None for a dtype that graphs lack."""
-        return None if self.symbol is None else self._taken()
+        return None if self.symbol is None else self._taken_symbol()
 
     @property
     def is_used(self) -> bool:

@@ -28,7 +28,7 @@ from graphir.runtime.recording.numpy_.memory_readers import (
     number_reads,
 )
 from graphir.runtime.recording.numpy_.operand_proxies import read_integers
-from graphir.runtime.recording.numpy_.outside_data import data
+from graphir.runtime.recording.numpy_.outside_data import wrap_outside
 from graphir.runtime.recording.numpy_.python_numbers import read_number, reads_numbers
 from graphir.runtime.recording.numpy_.stand_ins import recorded_function
 from graphir.runtime.recording.recorder import Recorder
@@ -198,6 +198,6 @@ def giving_data(function: Callable[..., Any]) -> Callable[..., Any]:
             real = function(*args, **kwargs)
         if type(real) is not np.ndarray or not recorder.locate() or recorder.memory.owner(real):
             return real
-        return data(recorder, function.__name__, real)
+        return wrap_outside(recorder, function.__name__, real)
 
     return call

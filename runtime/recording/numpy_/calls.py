@@ -36,7 +36,7 @@ from graphir.runtime.recording.numpy_.memory_readers import (
     Reads,
     module_of,
 )
-from graphir.runtime.recording.numpy_.outside_data import data
+from graphir.runtime.recording.numpy_.outside_data import wrap_outside
 from graphir.runtime.recording.numpy_.python_functions import IN_PLACE
 from graphir.runtime.recording.values import active, plains
 
@@ -138,7 +138,8 @@ def from_attribute(value: Any) -> Any:
     recorder = active()
     if recorder is None or type(value) is not np.ndarray or not recorder.locate():
         return value
-    return value if recorder.memory.owner(value) is not None else data(recorder, "values", value)
+    is_recorded = recorder.memory.owner(value) is not None
+    return value if is_recorded else wrap_outside(recorder, "values", value)
 
 
 def formatted(value: Any) -> Any:

@@ -20,7 +20,7 @@ from graphir.public import DType, Symbol, ops
 from graphir.runtime.recording.leaving import traced_leaves
 from graphir.runtime.recording.numpy_ import dates
 from graphir.runtime.recording.numpy_.functions import filling, full_of
-from graphir.runtime.recording.numpy_.outside_data import data
+from graphir.runtime.recording.numpy_.outside_data import wrap_outside
 from graphir.runtime.recording.numpy_.stand_ins import Maker
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.structured import zeros_of
@@ -61,7 +61,7 @@ def _record_array(recorder: Recorder, original: Maker, *args: Any, **kwargs: Any
         return real
     if not isinstance(value, (np.ndarray, np.generic, list, tuple, int, float, complex)):
         is_numpy = str(type(value).__module__).partition(".")[0] == "numpy"
-        return real if is_numpy else data(recorder, original.__name__, real)
+        return real if is_numpy else wrap_outside(recorder, original.__name__, real)
 
     table = _structured_array(recorder, value, real) if real.dtype.names else None
     if table is not None:

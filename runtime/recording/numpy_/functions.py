@@ -1,7 +1,8 @@
-"""Recording of NumPy's functions on recorded arrays.
+"""Recording of NumPy's functions on recorded arrays: `call`, by `__array_function__`.
 
-A function with an entry in a table becomes ops. Any other function that is written in Python runs,
-and the recording records its inner calls. A compiled function is an opaque call.
+A function with an entry in a table, `_HANDLERS` or `_SYMBOLIC`, becomes ops. Any other function
+that is written in Python runs, and the recording records its inner calls. A compiled function is an
+opaque call.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from graphir.public import DType, GraphError, Symbol, ops
 from graphir.runtime.recording.fallback import (
     OF_TYPES,
     arrays_of,
-    given,
     note_writes,
     opaque,
     repeatable,
-    rescued,
+    with_fallback,
+    wrap_result,
 )
 from graphir.runtime.recording.numpy_.dates import in_unit
 from graphir.runtime.recording.numpy_.method_ops import filled, in_ops, product
@@ -58,14 +59,14 @@ def _call_numpy(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -
     return function(*plains(tuple(args)), **plains(dict(kwargs)))
 
 
-@rescued(_call_numpy, "function")
+@with_fallback(_call_numpy, "function")
 def call(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Call a NumPy function on arguments with recorded values among them, and record it."""
     recorder = recording()
     recorder.locate()
-    if function in _OWN and _takes(function, _OWN[function], args, kwargs):
-        args, kwargs = bound(function, _OWN[function], args, kwargs, leading=1)
-        return _OWN[function](recorder, *args, **kwargs)
+    if function in _HANDLERS and _has_all_parameters(function, _HANDLERS[function], args, kwargs):
+        args, kwargs = bound(function, _HANDLERS[function], args, kwargs, leading=1)
+        return _HANDLERS[function](recorder, *args, **kwargs)
     if function in _SYMBOLIC:
         return _computed(recorder, function, args, dict(kwargs))
     if isinstance(function._implementation, FunctionType) and function not in _OPAQUE:
@@ -77,7 +78,7 @@ def call(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     return opaque(recorder, _name(function), _call_numpy, (function, args, kwargs), {})
 
 
-def _takes(
+def _has_all_parameters(
     function: Callable[..., Any],
     handler: Callable[..., Any],
     args: Sequence[Any],
@@ -214,7 +215,7 @@ def _computed(
         if whole is not None:
             return view_of(whole, real)
         if not isinstance(real, (np.ndarray, np.generic)):
-            return given(recorder, _name(function), real, arrays_of((args, kwargs)))
+            return wrap_result(recorder, _name(function), real, arrays_of((args, kwargs)))
         return recorder.outcome(_name(function), real, enter)
     return stored(recorder, _name(function), out, real, enter)
 
@@ -423,7 +424,7 @@ def _unraveled(
     return tuple([recorder.outcome(name, part, partial(enter, axis)) for axis, part in parts])
 
 
-_OWN: dict[Any, Callable[..., Any]] = {
+_HANDLERS: dict[Any, Callable[..., Any]] = {
     sliding_window_view: _windows,
     np.copyto: _copyto,
     np.unravel_index: _unraveled,

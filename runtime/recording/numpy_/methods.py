@@ -16,7 +16,7 @@ from graphir.ir.literals import is_literal
 from graphir.numpy_api.signatures import bound
 from graphir.numpy_api.view_steps import Cut, Reshape
 from graphir.public import Symbol, ops
-from graphir.runtime.recording.fallback import rescued
+from graphir.runtime.recording.fallback import with_fallback
 from graphir.runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TRUTH, reading
 from graphir.runtime.recording.leaving import operands as operands_of
 from graphir.runtime.recording.numpy_.dates import converted, is_dated
@@ -324,10 +324,10 @@ def _with_fallbacks(kind: _Class) -> _Class:
             continue
         of_numpy = getattr(_NDARRAY, name, None)
         if isinstance(method, property) and method.fset is not None:
-            fset = rescued(_method_of_numpy(of_numpy.__set__), "method")(method.fset)  # pyright: ignore
+            fset = with_fallback(_method_of_numpy(of_numpy.__set__), "method")(method.fset)  # pyright: ignore
             setattr(kind, name, property(method.fget, fset, None, method.__doc__))
         elif callable(method) and callable(of_numpy):
-            setattr(kind, name, rescued(_method_of_numpy(of_numpy), "method")(method))
+            setattr(kind, name, with_fallback(_method_of_numpy(of_numpy), "method")(method))
     return kind
 
 

@@ -133,7 +133,7 @@ def cast_objects(recorder: Recorder, objects: Array, real: Array) -> Symbol:
     return recorder.reshaped(cast, real.shape)
 
 
-def takes(ufunc: np.ufunc, inputs: Sequence[Any]) -> bool:
+def is_on_objects(ufunc: np.ufunc, inputs: Sequence[Any]) -> bool:
     """Whether a call of a ufunc on recorded values is one on recorded numbers of Python.
 
     A function of the program must ask before it reads them.

@@ -40,10 +40,10 @@ def record_outside(recorder: Recorder, original: Maker, *args: Any, **kwargs: An
     with recording_with(None):
         real = recorder.call(original, args, kwargs)
     recorder.locate()
-    return data(recorder, original.__name__, real)
+    return wrap_outside(recorder, original.__name__, real)
 
 
-def data(recorder: Recorder, name: str, real: Any) -> Any:
+def wrap_outside(recorder: Recorder, name: str, real: Any) -> Any:
     """Return an array that came from outside, which is data, in the form that the program gets."""
     if isinstance(real, np.memmap):
         real = cast("Any", real).view(np.ndarray)
@@ -75,7 +75,7 @@ def record_archived(
     with recording_with(None):
         real = original(archive, key)
     recorder.locate()
-    return data(recorder, "load", real)
+    return wrap_outside(recorder, "load", real)
 
 
 # -- random numbers

@@ -76,7 +76,7 @@ def _symbol_going_on(value: Any) -> Symbol | None:
     recorder = active()
     if recorder is None or not recorder.locate() or not recorder.has_narrow_dtypes:
         return None
-    if recorder.sites.leaves():
+    if recorder.sites.is_escape():
         return None
     symbol = recorder.before(value)
     return None if symbol is None or symbol.dtype.is_complex else symbol
@@ -88,7 +88,7 @@ def float_of_symbol(symbol: Symbol, number: float) -> float:
     if recorder is None:
         return number
     symbol = recorder.cast(recorder.reshaped(symbol, ()), DType.float64)
-    return _with(number, recorder.wrapped(np.float64(number), symbol))
+    return _recorded_float(number, recorder.wrapped(np.float64(number), symbol))
 
 
 def int_of_symbol(symbol: Symbol, number: int) -> int:
@@ -97,7 +97,7 @@ def int_of_symbol(symbol: Symbol, number: int) -> int:
     if recorder is None:
         return number
     symbol = recorder.cast(recorder.reshaped(symbol, ()), DType.int64)
-    return _int_with(number, recorder.wrapped(np.int64(number), symbol))
+    return _recorded_int(number, recorder.wrapped(np.int64(number), symbol))
 
 
 def numbers_of(array: RecordedValue | TracedScalar) -> np.ndarray[Any, Any] | None:
@@ -136,7 +136,7 @@ def function_of(name: str, value: Any, number: float) -> Any:
     if not isinstance(x, TracedFloat):
         return number
     with np.errstate(all="ignore"):
-        return _with(number, getattr(np, name)(x.scalar))
+        return _recorded_float(number, getattr(np, name)(x.scalar))
 
 
 def rounded(name: str, value: Any, number: int, function: Callable[..., Any] | None = None) -> Any:
@@ -157,7 +157,7 @@ def is_watched(function: Callable[..., Any]) -> bool:
     return isinstance(function, FunctionType) and id(function.__code__) in WATCHED
 
 
-def _with(number: float, scalar: Any) -> Any:
+def _recorded_float(number: float, scalar: Any) -> Any:
     """Return a recorded float with the symbol of a scalar, which NumPy may have rounded otherwise.
 
     It is a plain one if the scalar has another value.
@@ -175,7 +175,7 @@ def _with(number: float, scalar: Any) -> Any:
     return result
 
 
-def _int_with(number: int, scalar: Any) -> Any:
+def _recorded_int(number: int, scalar: Any) -> Any:
     """Return a recorded integer with the symbol of a scalar of the same value."""
     recorder = active()
     assert recorder is not None and plain(scalar) == number
@@ -205,7 +205,7 @@ class PythonNumbers:
         real = plain(self)
         is_short = real.dtype.kind == "f" and real.ndim == 1 and real.size <= SHORT
         recorder = active() if is_short else None
-        if recorder is not None and recorder.has_narrow_dtypes and not recorder.sites.leaves():
+        if recorder is not None and recorder.has_narrow_dtypes and not recorder.sites.is_escape():
             return list(map(traced_float, cast("Any", self), real.tolist()))
         return number_of("tolist", self, real.tolist())
 
@@ -250,7 +250,7 @@ def _float_operator(name: str) -> Callable[..., Any]:
             scalar = getattr(self.scalar, name)(*operands)
         if type(number) is bool:
             return number
-        return _with(number, scalar)
+        return _recorded_float(number, scalar)
 
     method.__name__ = name
     return method
@@ -287,7 +287,8 @@ def _int_operator(name: str) -> Callable[..., Any]:
             return number
         if not isinstance(scalar, TracedScalar) or plain(scalar) != number:
             return _read_all(name, number, self, *others)
-        return _int_with(number, scalar) if type(number) is int else _with(number, scalar)
+        make: Any = _recorded_int if type(number) is int else _recorded_float
+        return make(number, scalar)
 
     def _is_alike(x: Any) -> bool:
         """Whether NumPy computes this operand or result as Python does."""
@@ -358,16 +359,16 @@ def read_number(name: str, value: Any) -> None:
 def _reading_method(base: type[Any], name: str) -> Any:
     own = getattr(base, name)
     if not callable(own):
-        return property(lambda self: getattr(_read(name, self), name))
+        return property(lambda self: getattr(_read_plain(name, self), name))
 
     def method(self: RecordedFloat | RecordedInt, *args: Any) -> Any:
-        return getattr(_read(name, self), name)(*map(partial(_read, name), args))
+        return getattr(_read_plain(name, self), name)(*map(partial(_read_plain, name), args))
 
     method.__name__ = name
     return method
 
 
-def _read(name: str, value: Any) -> Any:
+def _read_plain(name: str, value: Any) -> Any:
     read_number(name, value)
     return plain(value)
 
@@ -457,7 +458,7 @@ class RecordedInt(_Number, TracedInt):
     __floor__ = __ceil__ = __trunc__ = cast("Any", _Number.conjugate)
 
     def __round__(self, *digits: Any) -> Any:
-        return _read("round", self).__round__(*plains(digits)) if digits else self
+        return _read_plain("round", self).__round__(*plains(digits)) if digits else self
 
 
 _RECORDED = frozenset((RecordedFloat, RecordedInt))

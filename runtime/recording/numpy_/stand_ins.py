@@ -16,7 +16,7 @@ from typing import Any, cast
 import numpy as np
 
 from graphir.location import is_internal
-from graphir.runtime.recording.fallback import opaque, rescued
+from graphir.runtime.recording.fallback import opaque, with_fallback
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.values import active, plain, plains, recording
 
@@ -46,7 +46,7 @@ def call_original(
     return original(*plains(args), **plains(kwargs))
 
 
-@rescued(call_original, "maker")
+@with_fallback(call_original, "maker")
 def _recorded(
     original: Maker, record: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:

@@ -1,4 +1,8 @@
-"""Recording of calls of NumPy's universal functions on recorded values."""
+"""Recording of calls of NumPy's universal functions on recorded values.
+
+`call` is for ufuncs, by `__array_ufunc__`; `operate` for operators of scalars. The ops are those of
+`ufunc_ops`.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +22,12 @@ from graphir.numpy_api.signatures import bound, without_usual_axes
 from graphir.numpy_api.ufuncs import COMPOUNDS, OPS, PARTS
 from graphir.public import DType, GraphirError, Symbol, ops
 from graphir.runtime.recording.builder import is_truncation
-from graphir.runtime.recording.fallback import rescued
+from graphir.runtime.recording.fallback import with_fallback
 from graphir.runtime.recording.numpy_ import dates, objects
 from graphir.runtime.recording.numpy_.ufunc_ops import (
-    at,
+    call_at,
+    call_ufunc_method,
     emit,
-    method_of,
     outs_of,
     plain_kwargs,
     returned,
@@ -49,12 +53,12 @@ def _call_numpy_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwarg
     return returned(kwargs.get("out"), real)
 
 
-@rescued(_call_numpy_ufunc, "ufunc")
+@with_fallback(_call_numpy_ufunc, "ufunc")
 def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a ufunc, or a method of a ufunc, on recorded operands; record the ops of its result."""
     recorder = recording()
     recorder.locate()
-    if (recorder.objects.has_numbers or ufunc not in OPS) and objects.takes(ufunc, inputs):
+    if (recorder.objects.has_numbers or ufunc not in OPS) and objects.is_on_objects(ufunc, inputs):
         return objects.call(ufunc, method, inputs, kwargs)
     if method == "__call__" and not kwargs and ufunc.nout == 1:
         args = _operands(recorder, ufunc, inputs)
@@ -73,8 +77,8 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str
     if method == "__call__":
         return _call_with(recorder, ufunc, inputs, kwargs)
     if method == "at":
-        return at(recorder, ufunc, inputs)
-    return method_of(recorder, ufunc, method, inputs, kwargs)
+        return call_at(recorder, ufunc, inputs)
+    return call_ufunc_method(recorder, ufunc, method, inputs, kwargs)
 
 
 _REFLECTED: dict[Any, str] = {
@@ -165,14 +169,14 @@ def _call_operator(function: Callable[..., Any], ufunc: np.ufunc, inputs: tuple[
     return function(*map(plain, inputs))
 
 
-@rescued(_call_operator, "operator")
+@with_fallback(_call_operator, "operator")
 def operate(function: Callable[..., Any], ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
     """Apply an operator to NumPy scalars, which is faster than its ufunc, and record the ufunc."""
     recorder = recording()
     recorder.locate()
     if type(inputs[-1]) is np.ma.MaskedArray:
         return NotImplemented
-    if recorder.objects.has_numbers and objects.takes(ufunc, inputs):
+    if recorder.objects.has_numbers and objects.is_on_objects(ufunc, inputs):
         return objects.call(ufunc, "__call__", inputs, {})
     real = recorder.call(function, map(plain, inputs), {})
     if not hasattr(real, "dtype"):
@@ -232,7 +236,7 @@ def _call_with(recorder: Recorder, ufunc: np.ufunc, inputs: Sequence[Any], kwarg
         result = _result(recorder, ufunc, cast_args, place, cast_values, views)
         if mask is True:
             return result
-        return _chosen(recorder, condition, result, before[place], out[place], mask)
+        return _masked_result(recorder, condition, result, before[place], out[place], mask)
 
     results: list[Any] = []
     outputs: Any = real if ufunc.nout > 1 else (real,)
@@ -324,7 +328,7 @@ def _loop_dtype(dtype: Any) -> Any:
     return np.dtype(dtype)
 
 
-def _chosen(
+def _masked_result(
     recorder: Recorder,
     condition: Symbol | None,
     result: Symbol,
