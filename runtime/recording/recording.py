@@ -136,7 +136,9 @@ class Recording:
         if no recorded value reached the result.
         """
         if not self.outputs:
-            steps_text = "".join(f"; {x.what} at {x.location} {x.reason}" for x in self._met())
+            steps_text = "".join(
+                f"; {x.what} at {x.location} {x.reason}" for x in self._first_unrecorded()
+            )
             raise ExecutionError(
                 f"audit: nothing that was recorded reached the result of {self.graph.name!r}",
                 got=f"{described(self.result)}{steps_text}",
@@ -147,7 +149,7 @@ class Recording:
         )
         return audit_program(program, AuditOptions(blame, memory, as_dtype))
 
-    def _met(self) -> Sequence[Note | OpaqueStep]:
+    def _first_unrecorded(self) -> Sequence[Note | OpaqueStep]:
         """Return the first five notes and steps, which may say where values left the recording."""
         return [*self.notes, *self.beyond.steps][:5]
 

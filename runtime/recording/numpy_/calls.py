@@ -5,13 +5,13 @@ any method. While a recording runs, the functions of the program therefore have 
 own, with a look at each function before they call it (see `watched_code`). `callee` chooses what
 the program calls instead, by the kind of the function:
 
-| function | it reads of recorded arguments | instead |
+| function | what it reads of recorded arguments | the program calls instead |
 |---|---|---|
-| a function or ufunc of NumPy | nothing unrecorded, but lists | `recording_lists` |
-| a scalar type of NumPy | the value, as a cast | `scalar_constructor` |
-| a builtin such as `float`, `sum` | the value, which stays recorded | `IN_PLACE` |
-| of a module in `READS_OF_MODULE` | numbers or bytes of all; files hold them | `noting_arguments` |
-| other compiled code | numbers: see `number_reads` | `noting_numbers` |
+| a function or ufunc of NumPy | lists, on which it does not dispatch | `recording_lists` |
+| a scalar type of NumPy | the value, which it casts | `scalar_constructor` |
+| a builtin such as `float`, `sum` | the value; the result is recorded | `IN_PLACE` |
+| of a module in `READS_OF_MODULE` | numbers or bytes, or it writes them | `noting_arguments` |
+| other compiled code | the numbers that `number_reads` tells | `noting_numbers` |
 | `eval`, `exec` | anything | itself, with a note |
 | a function of an installed package | integers; it makes data | `noting_integers(giving_data)` |
 | a function of Python's library | integers | `noting_integers` |

@@ -371,7 +371,7 @@ def _place(recorder: Recorder, arr: NDArray[Any], mask: ArrayLike, vals: ArrayLi
     note_writes(recorder, "numpy.place", arrays_of(arr))
 
 
-def _chosen(
+def _where_or_nonzero(
     recorder: Recorder, condition: ArrayLike, x: ArrayLike = UNSET, y: ArrayLike = UNSET
 ) -> Any:
     """Return np.where: an op for three arguments, the indices of true elements for one."""
@@ -382,7 +382,7 @@ def _chosen(
     return _computed(recorder, np.where, (condition, *values), {})
 
 
-def _crossed(recorder: Recorder, a: ArrayLike, b: ArrayLike, *axes: Any, **keywords: Any) -> Any:
+def _cross(recorder: Recorder, a: ArrayLike, b: ArrayLike, *axes: Any, **keywords: Any) -> Any:
     """Return np.cross, by way of matrices for two vectors of length 3.
 
     For vectors NumPy asks its ufuncs for 0-d arrays by out=..., which dispatch does not pass on.
@@ -393,7 +393,7 @@ def _crossed(recorder: Recorder, a: ArrayLike, b: ArrayLike, *axes: Any, **keywo
     return _run(recorder, np.cross, (np.reshape(a, (1, 3)), b), {})[0]
 
 
-def _windows(recorder: Recorder, x: ArrayLike, *args: Any, **kwargs: Any) -> Any:
+def _sliding_windows(recorder: Recorder, x: ArrayLike, *args: Any, **kwargs: Any) -> Any:
     """Return a view of sliding windows; NumPy's Python body would record tests of its arguments."""
     recorder.setting("the window of sliding_window_view", [args, kwargs])
     with recording_with(None):
@@ -401,7 +401,7 @@ def _windows(recorder: Recorder, x: ArrayLike, *args: Any, **kwargs: Any) -> Any
     return view_of(x, real) if isinstance(x, RecordedValue) else real
 
 
-def _unraveled(
+def _unravel_index(
     recorder: Recorder, indices: ArrayLike, shape: int | tuple[int, ...], order: str = "C"
 ) -> tuple[Any, ...]:
     """Return np.unravel_index in row-major order, by division."""
@@ -425,13 +425,13 @@ def _unraveled(
 
 
 _HANDLERS: dict[Any, Callable[..., Any]] = {
-    sliding_window_view: _windows,
+    sliding_window_view: _sliding_windows,
     np.copyto: _copyto,
-    np.unravel_index: _unraveled,
+    np.unravel_index: _unravel_index,
     np.put: _put,
     np.place: _place,
-    np.where: _chosen,
-    np.cross: _crossed,
+    np.where: _where_or_nonzero,
+    np.cross: _cross,
     np.isin: _isin,
 }
 _SAVING = {np.save, np.savetxt, np.savez, np.savez_compressed}

@@ -82,6 +82,7 @@ _KEEPING_METHODS: Any = {
 }  # fmt: skip
 """Methods of Python's containers and texts that do so."""
 _RECORDING = str(Path(__file__).parent)
+"""The folder of the stand-ins and wrappers, whose code asks for methods."""
 
 
 class NumberReads(NamedTuple):

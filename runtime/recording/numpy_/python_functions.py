@@ -30,6 +30,8 @@ from graphir.runtime.recording.values import (
     plains,
 )
 
+# -- builtins
+
 
 def _type(*args: Any, **kwargs: Any) -> Any:
     return type(*map(plain, args)) if len(args) == 1 and not kwargs else type(*args, **kwargs)
@@ -104,6 +106,7 @@ IN_PLACE: dict[int, Callable[..., Any]] = {
 }
 """Functions that look at recorded values as numbers, in place of Python's, by the id of these."""
 
+# -- math and cmath
 
 _NUMPY_NAMED = [
     getattr(math, name)
