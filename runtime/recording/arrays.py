@@ -1,4 +1,8 @@
-"""The classes of the arrays, scalars and rows with which a recorded program computes."""
+"""The classes of the arrays, scalars and rows with which a recorded program computes.
+
+Start at `RecordedArray`, whose methods are those of `numpy_.methods`. `RecordedScalar` has the
+methods of the scalar classes, which `_scalar_classes` makes, one for each type of NumPy.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +14,7 @@ from numpy.typing import DTypeLike
 
 from graphir.numpy_api.ufuncs import BINARY, COMPARISONS, UNARY
 from graphir.public import Symbol
-from graphir.runtime.recording.leaving import (
-    AS_BYTES,
-    AS_NUMBER,
-    AS_TRUTH,
-    Texts,
-    reading,
-    text_of,
-)
+from graphir.runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TRUTH, Texts, reading, text_of
 from graphir.runtime.recording.numpy_ import functions, ufuncs
 from graphir.runtime.recording.numpy_.calls import callee
 from graphir.runtime.recording.numpy_.methods import Methods
@@ -85,16 +82,16 @@ class RecordedScalar(Dispatching):
     @property
     def real(self) -> Any:
         """The real part."""
-        return _of_array(self, lambda x: x.real)
+        return _apply_to_array(self, lambda x: x.real)
 
     @property
     def imag(self) -> Any:
         """The imaginary part."""
-        return _of_array(self, lambda x: x.imag)
+        return _apply_to_array(self, lambda x: x.imag)
 
     def astype(self, dtype: DTypeLike, *args: Any, **kwargs: Any) -> Any:
         """Return the scalar cast to another dtype."""
-        return _of_array(self, lambda x: x.astype(dtype, *args, **kwargs))
+        return _apply_to_array(self, lambda x: x.astype(dtype, *args, **kwargs))
 
     def __getitem__(self, key: Any) -> Any:
         return self if type(key) is tuple and not key else self.plain[plains(key)]
@@ -106,7 +103,7 @@ class RecordedScalar(Dispatching):
 
     def __round__(self, digits: int | None = None) -> Any:
         if digits is not None:
-            return _of_array(self, lambda x: x.round(plains(digits)))
+            return _apply_to_array(self, lambda x: x.round(plains(digits)))
         return rounded("round", self, round(self.plain), np.rint)
 
     def __divmod__(self, other: Any) -> Any:
@@ -122,7 +119,7 @@ class RecordedScalar(Dispatching):
         return self
 
 
-def _of_array(scalar: RecordedScalar, function: Callable[[Any], Any]) -> Any:
+def _apply_to_array(scalar: RecordedScalar, function: Callable[[Any], Any]) -> Any:
     """Apply a function to the scalar as a 0-d array, and return the element of a 0-d result."""
     recorder = active()
     if recorder is None or scalar.recorder is not recorder:
@@ -164,12 +161,12 @@ _READING = {
 
 def _array_method(name: str) -> Callable[..., Any]:
     def method(self: RecordedScalar, *args: Any, **kwargs: Any) -> Any:
-        return _of_array(self, lambda x: getattr(x, name)(*args, **kwargs))
+        return _apply_to_array(self, lambda x: getattr(x, name)(*args, **kwargs))
 
     return method
 
 
-def _of(base: type[Any]) -> dict[str, Any]:
+def _scalar_methods(base: type[Any]) -> dict[str, Any]:
     """Return the methods of a scalar type that compute on a 0-d array, or leave the recording."""
     methods = {name: _array_method(name) for name in _ARRAY_METHODS}
     methods |= {name: reading(name, reason) for name, reason in _READING.items()}
@@ -177,7 +174,7 @@ def _of(base: type[Any]) -> dict[str, Any]:
     return {name: method for name, method in methods.items() if hasattr(base, name)}
 
 
-def _scalars() -> dict[type[Any], type[Any]]:
+def _scalar_classes() -> dict[type[Any], type[Any]]:
     """Return a subclass of each NumPy scalar type except np.bool_, which allows none.
 
     The methods are copied into each subclass instead of inherited: NumPy takes the next class in
@@ -185,21 +182,23 @@ def _scalars() -> dict[type[Any], type[Any]]:
     """
     namespace = {**_operators(), **vars(Dispatching), **vars(PythonNumbers), **vars(Texts)}
     namespace |= vars(RecordedScalar)
-    methods = {
-        name: value
-        for name, value in namespace.items()
-        if callable(value) or type(value) is property
-    }
+    items = namespace.items()
+    methods = {name: x for name, x in items if callable(x) or type(x) is property}
     classes: dict[type[Any], type[Any]] = {}
     for code in "bhilqBHILQefdFD":
         base = np.dtype(code).type
         # Without `__iter__ = None`, `__getitem__` would make the scalar iterable.
-        body = {**methods, **_of(base), "__iter__": None, "__new__": _new(base)}
+        body = {
+            **methods,
+            **_scalar_methods(base),
+            "__iter__": None,
+            "__new__": _scalar_constructor(base),
+        }
         classes[base] = type(f"Recorded_{base.__name__}", (base, TracedScalar), body)
     return classes
 
 
-def _new(base: type[Any]) -> Callable[..., Any]:
+def _scalar_constructor(base: type[Any]) -> Callable[..., Any]:
     """Return the constructor of recorded scalars, which `type(x)(value)` calls."""
 
     def new(_: type[Any], *args: Any, **kwargs: Any) -> Any:
@@ -208,7 +207,7 @@ def _new(base: type[Any]) -> Callable[..., Any]:
     return new
 
 
-SCALARS = _scalars()
+SCALARS = _scalar_classes()
 
 
 class RecordedRow(np.void, TracedScalar):

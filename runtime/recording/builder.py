@@ -160,10 +160,8 @@ class RecordingBuilder(ViewBuilder):
     def is_plain_number(self, value: Any) -> bool:
         """Whether a value is a NumPy number, no duration, that is not recorded but could be."""
         kind = cast("type[Any]", type(value))
-        is_plain = issubclass(kind, np.number) and not issubclass(
-            kind, (TracedScalar, np.timedelta64)
-        )
-        return is_plain and self.has(value.dtype)
+        is_other = issubclass(kind, (TracedScalar, np.timedelta64))
+        return issubclass(kind, np.number) and not is_other and self.has(value.dtype)
 
     def input(self, array: Result, name: str | None = None) -> Symbol:
         """Add an input to the graph, with a copy of its values; return its symbol."""
@@ -185,16 +183,14 @@ class RecordingBuilder(ViewBuilder):
         dtype = self.dtype(array.dtype)
         key = dtype, *array_content(integers(array))
         if key not in self._constants:
-            self._constants[key] = self._known(dtype, integers(array), None)
+            self._constants[key] = self._append_constant(dtype, integers(array), None)
         return self._constants[key]
 
     def literal(self, op: Op, operands: Sequence[Any], position: int) -> Symbol:
         """Return the constant that the rules make of a Python scalar operand of an op."""
         value = operands[position]
         exact = repr(value) if not value or value != value or type(value) is complex else value
-        types = tuple(
-            operand.type if isinstance(operand, Symbol) else operand for operand in operands
-        )
+        types = tuple([x.type if isinstance(x, Symbol) else x for x in operands])
         key: Any = op, type(value), exact, position, types
         if key not in self._constants:
             number, dtype = resolve_literal(self.graph.rules, op, operands, position)
@@ -204,9 +200,9 @@ class RecordingBuilder(ViewBuilder):
     def weak(self, number: complex, dtype: DType, literal: complex | None) -> Symbol:
         """Return the constant of a Python literal."""
         literal_dtype, array = literal_array(number, dtype, self.graph.rules)
-        return self._known(literal_dtype, array, literal)
+        return self._append_constant(literal_dtype, array, literal)
 
-    def _known(self, dtype: DType, array: Array, literal: complex | None) -> Symbol:
+    def _append_constant(self, dtype: DType, array: Array, literal: complex | None) -> Symbol:
         """Append a constant without inference, because its array has the dtype and shape."""
         value = np.array(array, order="C")
         value.setflags(write=False)
@@ -255,7 +251,7 @@ def _unbroadcast(real: Array, shape: tuple[int, ...]) -> Array | None:
 
 # -- what the graph does not contain
 
-_LATELY = 8
+_LAST_STEPS = 8
 """The steps that a function of NumPy adds after a read of its own, at most."""
 
 
@@ -287,7 +283,7 @@ class NotingBuilder(RecordingBuilder):
         """Return the symbol of a value before NumPy may write to it; None if it has no symbol."""
         raise NotImplementedError
 
-    def of_plain(self, array: Array) -> Symbol | None:
+    def plain_array_symbol_if_typed(self, array: Array) -> Symbol | None:
         """Return the symbol of a plain array that the program brings along.
 
         The answer is None for a dtype that graphs lack.
@@ -321,35 +317,25 @@ class NotingBuilder(RecordingBuilder):
         None for the operands means that the step may have read anything (see OpaqueStep). `result`
         is a call that computes the step, and the place of its one result.
         """
-        self.steps.append(
-            OpaqueStep(
-                *(what, self.here, reason, tuple(results), operands),
-                exact=exact,
-                compiled=True,
-                call=result,
-            )
-        )
+        facts = what, self.here, reason, tuple(results), operands
+        self.steps.append(OpaqueStep(*facts, exact=exact, compiled=True, call=result))
 
     def read(self, what: str, value: Any, reason: str, truth: bool = False) -> None:
         """Note that the program's further course may depend on a recorded value.
 
         With `truth`, it depends only on whether the value is nonzero.
         """
-        if isinstance(value, Symbol):
-            symbols: tuple[Symbol, ...] | None = (value,)
-        else:
-            symbol = (
-                self.before(value) if isinstance(value, (RecordedValue, TracedScalar)) else None
-            )
-            symbols = operands_of(self, value) if symbol is None else (symbol,)
+        symbol = value if isinstance(value, Symbol) else None
+        if isinstance(value, (RecordedValue, TracedScalar)):
+            symbol = self.before(value)
+        symbols = operands_of(self, value) if symbol is None else (symbol,)
         if symbols and self._reads.issuperset((symbol.index, truth) for symbol in symbols):
             return
         self._reads.update((symbol.index, truth) for symbol in symbols or ())
         if symbols != ():
             self._read_places[len(self.steps)] = len(self.graph.symbols)
-            self.steps.append(
-                OpaqueStep(what, self.here, reason, (), symbols, True, symbols is not None, truth)
-            )
+            facts = what, self.here, reason, (), symbols
+            self.steps.append(OpaqueStep(*facts, True, symbols is not None, truth))
 
     def forget_steps(self, since: int) -> None:
         """Drop the steps from a number on, so that equal reads count again."""
@@ -361,7 +347,7 @@ class NotingBuilder(RecordingBuilder):
 
     def forget_read(self, what: str, symbol: Symbol) -> None:
         """Drop the read of one symbol among the last steps, if there is one."""
-        for place in range(len(self.steps) - 1, max(len(self.steps) - _LATELY, 0) - 1, -1):
+        for place in range(len(self.steps) - 1, max(len(self.steps) - _LAST_STEPS, 0) - 1, -1):
             if (self.steps[place].what, self.steps[place].operands) == (what, (symbol,)):
                 del self.steps[place]
                 self._reads.discard((symbol.index, False))

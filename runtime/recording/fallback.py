@@ -33,8 +33,8 @@ from graphir.semantics.library_calls import leaves
 Handler = Callable[..., Any]
 
 
-def rescued(plainly: Handler, form: CallForm) -> Callable[[Handler], Handler]:
-    """Return a decorator of handlers that adds the fallback `plainly(*args, **kwargs)`.
+def with_fallback(fallback: Handler, form: CallForm) -> Callable[[Handler], Handler]:
+    """Return a decorator of handlers that adds the fallback `fallback(*args, **kwargs)`.
 
     The decorated handler takes the fallback if no recorder is active, and if the handler itself
     fails before it has made the call. Each call of the program is made once. `form` says what the
@@ -46,7 +46,7 @@ def rescued(plainly: Handler, form: CallForm) -> Callable[[Handler], Handler]:
         def call(*args: Any, **kwargs: Any) -> Any:
             recorder = active()
             if recorder is None:
-                return plainly(*args, **kwargs)
+                return fallback(*args, **kwargs)
             running = recorder.calls.enter(form, args, kwargs)
             since, steps = len(recorder.graph.symbols), len(recorder.steps)
             try:
@@ -61,7 +61,7 @@ def rescued(plainly: Handler, form: CallForm) -> Callable[[Handler], Handler]:
                     fault = error
                 name = getattr(args[0], "__name__", handle.__name__)
                 if running.result is UNDONE:
-                    result = opaque(recorder, name, plainly, args, kwargs)
+                    result = opaque(recorder, name, fallback, args, kwargs)
                 else:
                     arrays = arrays_of((args, kwargs))
                     result = _keep_result(recorder, name, running.result, arrays)
@@ -112,7 +112,7 @@ OF_TYPES: Any = (
 
 
 def opaque(
-    recorder: Recorder, name: str, plainly: Handler, args: Sequence[Any], kwargs: Mapping[str, Any]
+    recorder: Recorder, name: str, fallback: Handler, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:
     """Make an opaque call on plain arrays; its results, and arrays it wrote to, become inputs."""
     arrays = [array for array in arrays_of((args, kwargs)) if array.flags.writeable]
@@ -121,17 +121,17 @@ def opaque(
         recorder.before(array)
     recorder.calls.measure(name)
     with recording_with(None):
-        real = recorder.call(plainly, args, kwargs)
+        real = recorder.call(fallback, args, kwargs)
     pairs = zip(arrays, before, strict=True)
     changed = [array for array, bytes_before in pairs if array.plain.tobytes() != bytes_before]
     note_writes(recorder, name, changed)
-    return given(recorder, name, real, arrays)
+    return wrap_result(recorder, name, real, arrays)
 
 
 def _keep_result(recorder: Recorder, name: str, real: Any, arrays: Sequence[RecordedValue]) -> Any:
     """Return the result of a completed call, and mark all writeable arrays as written."""
     note_writes(recorder, name, [array for array in arrays if array.flags.writeable])
-    return given(recorder, name, real, arrays)
+    return wrap_result(recorder, name, real, arrays)
 
 
 def note_writes(recorder: Recorder, name: str, arrays: Sequence[RecordedValue]) -> None:
@@ -145,14 +145,14 @@ def arrays_of(value: Any) -> list[RecordedValue]:
     return [leaf for leaf in leaves(value) if isinstance(leaf, RecordedValue)]
 
 
-def given(recorder: Recorder, name: str, real: Any, arrays: Sequence[RecordedValue]) -> Any:
+def wrap_result(recorder: Recorder, name: str, real: Any, arrays: Sequence[RecordedValue]) -> Any:
     """Return a result in the form that the program gets.
 
     An array of the result is one of `arrays`, a view of one of them, or a new input of the graph.
     """
     kind: Any = cast("object", type(real))
     if kind is tuple or kind is list:
-        return kind(given(recorder, name, array, arrays) for array in real)  # pyright: ignore
+        return kind(wrap_result(recorder, name, array, arrays) for array in real)  # pyright: ignore
     if kind is np.ndarray:
         for array in arrays:
             if real is array.plain:

@@ -1,4 +1,7 @@
-"""Flat code that is recorded: the lines of a script, and those of a notebook's cell."""
+"""Flat code that is recorded: the lines of a script, and those of a notebook's cell.
+
+`Script` and `CodeCell` are functions that `record` calls; `variable_outputs` finds their results.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ import numpy as np
 from graphir.runtime.recording.captured import ITEM, ArraySlot, SlotOwner, is_user, names_of, slots
 from graphir.runtime.recording.numpy_.watched_code import restore_code, watched_code
 from graphir.runtime.recording.recorder import Recorder
-from graphir.runtime.recording.results import leaves
+from graphir.runtime.recording.results import result_leaves
 from graphir.runtime.recording.values import RecordedValue, TracedScalar
 
 
@@ -116,11 +119,11 @@ def variable_outputs(recorder: Recorder, variables: dict[str, Any]) -> list[Any]
     Data that the code only loaded, and constants, are outputs if nothing else leaves the code.
     """
     own = {name: x for name, x in variables.items() if not _is_deep(x)}
-    values = [x for x in leaves(own, None, recorder) if isinstance(x, _RECORDED)]
+    values = [x for x in result_leaves(own, None, recorder) if isinstance(x, _RECORDED)]
     results = [x for x in values if is_computed(recorder, x)]
     if results or recorder.leaving.rounds:
         return results
-    return values or list(leaves(variables, None, recorder))
+    return values or list(result_leaves(variables, None, recorder))
 
 
 def _is_deep(value: Any) -> bool:

@@ -1,6 +1,7 @@
 """The ways in which recorded values leave the recording: as numbers, bools, texts and bytes.
 
-As operands of opaque steps, they go into calls that no op describes.
+`LeavingValues` notes them, and `reading` makes the methods by which they leave. As operands of
+opaque steps, values go into calls that no op describes: see `operands`.
 """
 
 from __future__ import annotations
@@ -64,12 +65,8 @@ class LeavingValues:
 
     def add_symbol(self, value: Any, real: Result, symbol: Symbol, surely: bool, part: int) -> None:
         """Note that a value leaves the program, by its plain value and its symbol."""
-        key = (
-            self._recorder.sites.name_of(value, self._recorder.here, part),
-            surely,
-            real.dtype,
-            real.shape,
-        )
+        name = self._recorder.sites.name_of(value, self._recorder.here, part)
+        key = name, surely, real.dtype, real.shape
         rounds = self.rounds.setdefault(key, {})
         if symbol not in rounds:
             rounds[symbol] = np.array(real)
@@ -87,7 +84,7 @@ class LeavingValues:
 
         Returns whether they only leave the program. `part` is as for `add`.
         """
-        only_leaves = self._recorder.sites.leaves()
+        only_leaves = self._recorder.sites.is_escape()
         if not only_leaves:
             self._recorder.read(what, self._truncated(value) if what == "int" else value, reason)
         for leaf in traced_leaves(value):
@@ -131,11 +128,10 @@ def number_of(name: str, value: Any, number: Any) -> Any:
     recorder = active()
     if recorder is not None:
         recorder.locate()
-        if name == "float" and value.dtype.kind in "iu" and recorder.sites.leaves():
+        if name == "float" and value.dtype.kind in "iu" and recorder.sites.is_escape():
             value = value.astype(np.float64)  # a cast of the graph, which may round
-        if recorder.leaving.hand_out(
-            name, value, "makes Python numbers, by which the program may go on"
-        ):
+        reason = "makes Python numbers, by which the program may go on"
+        if recorder.leaving.hand_out(name, value, reason):
             return number
         recorder.note(name, "makes Python numbers: they are taken as literals")
         if value.size == 1:
@@ -214,7 +210,7 @@ def _symbols(recorder: NotingBuilder, value: Any) -> Iterator[Symbol]:
         yield _required(value.symbol if value.recorder is recorder else None)
     elif isinstance(value, np.ndarray):
         if value.size and not is_text(cast("Any", value).dtype):
-            yield _required(_known(recorder, cast("Any", value)))
+            yield _required(_last_symbol(recorder, cast("Any", value)))
     elif isinstance(value, (set, frozenset)):
         for part in leaves([*cast("Iterable[Any]", value)]):
             yield from _symbols(recorder, part)
@@ -236,12 +232,12 @@ def _required(symbol: Symbol | None) -> Symbol:
     return symbol
 
 
-def _known(recorder: NotingBuilder, array: NDArray[Any]) -> Symbol | None:
+def _last_symbol(recorder: NotingBuilder, array: NDArray[Any]) -> Symbol | None:
     """Return the last symbol of the whole memory that an array is a view of; None if unknown."""
     is_recorded = isinstance(array, RecordedValue)
     trace = _trace(array) if is_recorded else recorder.memory.owner(array)
     if trace is None or trace.recorder is not recorder:
-        return None if is_recorded else recorder.of_plain(array)
+        return None if is_recorded else recorder.plain_array_symbol_if_typed(array)
     return (trace.root or trace).last_symbol
 
 

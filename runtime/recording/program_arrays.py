@@ -1,8 +1,12 @@
-"""`ProgramArrays`: the arrays that a recorded program brings along, as arguments or captured."""
+"""`ProgramArrays`: the arrays that a recorded program brings along.
+
+They are arguments, captured arrays, and data that the program loads.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -82,9 +86,8 @@ class ProgramArrays:
             return self._entry(value, lambda real: RecordingTrace(self._recorder, real, None))
         if value.dtype.names or not self._recorder.has(value.dtype):
             return self._structured(value, lambda field: add(field, None))
-        return self._entry(
-            value, lambda real: RecordingTrace(self._recorder, real, symbol_of(real))
-        )
+        recorder = self._recorder
+        return self._entry(value, lambda real: RecordingTrace(recorder, real, symbol_of(real)))
 
     def add_capture(self, array: Array, name: str | None) -> Symbol:
         """Add an input for an array that the program captured and uses now; return its symbol."""
@@ -93,6 +96,26 @@ class ProgramArrays:
     def add_data(self, value: Result, name: str | None) -> Symbol:
         """Add an input for data of the program: an argument, or what it loaded."""
         return self._add(self.data, value, name)
+
+    def wrap_file_content(self, name: str, real: Array) -> Any:
+        """Return the content of a file, which the program may have written, as `wrap_data` does."""
+        recorder = self._recorder
+        if not recorder.leaving.saved or real.dtype.names:
+            return self.wrap_data(real)
+        symbol, saved = recorder.input(real), tuple(recorder.leaving.saved.values())
+        reason = "is taken as given: the program wrote to files before"
+        recorder.step(name, reason, (symbol,), saved, exact=True)
+        return recorder.wrapped(real, symbol)
+
+    def wrap_data(self, real: Array) -> Any:
+        """Return data of the program in the form that the program gets: an argument, a file.
+
+        The fields of a structured array become inputs where the program uses them.
+        """
+        if real.dtype.names:
+            take = partial(self.add_data, name=None)
+            return self._recorder.traced(real, StructuredTrace(self._recorder, real, take, True))
+        return self._recorder.wrapped(real, self.add_data(real, None))
 
     def _add(self, inputs: list[Symbol], value: Result, name: str | None) -> Symbol:
         is_free = name not in self._recorder.graph.input_names
@@ -111,11 +134,7 @@ class ProgramArrays:
         entries = [self._entries[key][1] for key in self._arguments if key in self._entries]
         arrays = [field for array in entries for field in self.used_fields(array)]
         symbols = ((array, self._recorder.before(array)) for array in arrays)
-        return [
-            array
-            for array, symbol_ in symbols
-            if symbol_ is not None and symbol_.index not in input_places
-        ]
+        return [array for array, x in symbols if x is not None and x.index not in input_places]
 
     def used_fields(self, value: Any) -> Sequence[Any]:
         """Return the used fields of a structured array or row; other values as they are."""
@@ -137,18 +156,16 @@ class ProgramArrays:
             return False
         if not isinstance(value, np.ndarray) or kind in (np.ndarray, np.memmap):
             return isinstance(cast("object", value), (np.ndarray, np.generic))
-        self._unrecorded(
-            f"an array of {kind.__name__}", f"{kind.__name__} computes by itself", True
-        )
+        name = kind.__name__
+        self._unrecorded(f"an array of {name}", f"{name} computes by itself", True)
         return False
 
     def _structured(self, value: Result, take: Take) -> Any:
         """Return a structured array as the program gets it; note an array of another dtype."""
         if value.dtype.names and isinstance(value, np.ndarray):
             array = cast("Any", value)
-            return self._entry(
-                array, lambda real: StructuredTrace(self._recorder, real, take, True)
-            )
+            recorder = self._recorder
+            return self._entry(array, lambda real: StructuredTrace(recorder, real, take, True))
         why = f"{self._recorder.graph.rules.name!r} has no such dtype"
         if is_foreign(value.dtype):
             why += f"; audit it with as_dtype='{value.dtype}'"
@@ -160,11 +177,10 @@ class ProgramArrays:
 
         With `hides`, an error may hide in what the program computes of the value.
         """
-        self._recorder.note(what, f"is not recorded: {why}")
+        reason = f"is not recorded: {why}"
+        self._recorder.note(what, reason)
         if hides:
-            self._recorder.steps.append(
-                OpaqueStep(what, self._recorder.here, f"is not recorded: {why}")
-            )
+            self._recorder.steps.append(OpaqueStep(what, self._recorder.here, reason))
 
     def _entry(self, value: Any, trace: Callable[[Array], RecordingTrace]) -> RecordedValue:
         """Return the one recorded array of an array that the program brings along."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from inspect import signature
 from types import MappingProxyType
 from typing import Any, TypeAlias, cast
@@ -17,25 +16,17 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir.ir.literals import is_literal, native
+from graphir.ir.literals import is_literal
 from graphir.numpy_api.dispatch import origin_in_call
 from graphir.public import DType, Graph, GraphirError, Location, Op, Origin, Symbol, ops
-from graphir.runtime.audit.library_calls import CallResult
-from graphir.runtime.audit.opaque import OpaqueStep
-from graphir.runtime.recording.builder import NotingBuilder, beyond_range, is_truncation
+from graphir.runtime.recording.builder import NotingBuilder
 from graphir.runtime.recording.captured import arrays_of_numpy
-from graphir.runtime.recording.leaving import LeavingValues, is_text, is_wide, traced_leaves
-from graphir.runtime.recording.leaving import operands as operands_of
+from graphir.runtime.recording.leaving import LeavingValues, is_text, traced_leaves
+from graphir.runtime.recording.noted_results import OpaqueResults, ResultRounding
 from graphir.runtime.recording.numpy_ import dates
 from graphir.runtime.recording.program_arrays import ProgramArrays
-from graphir.runtime.recording.recorder_state import (
-    ProgramCalls,
-    ProgramNumbers,
-    ProgramObjects,
-    arrays_in,
-)
+from graphir.runtime.recording.recorder_state import ProgramCalls, ProgramNumbers, ProgramObjects
 from graphir.runtime.recording.sites import CallSites
-from graphir.runtime.recording.structured import StructuredTrace, leaf_fields, moved
 from graphir.runtime.recording.values import (
     RecordedNumber,
     RecordedValue,
@@ -49,13 +40,9 @@ from graphir.runtime.recording.values import (
     trace_of,
     view_trace,
 )
-from graphir.semantics.library_calls import leaves, mapped
-from graphir.semantics.sums import rounds_each_sum
+from graphir.semantics.library_calls import leaves
 
 Array: TypeAlias = NDArray[Any]
-_ROUNDED_AT_EACH_STEP = ("reduction", "contraction", "rowwise")
-"""The kinds of ops whose float16 sums NumPy rounds at each step; graphs round them once."""
-_ROUNDS_EACH_STEP = "rounds each step to float16: a run of the graph rounds the result once"
 _DATES = np.datetime64, np.timedelta64
 
 
@@ -83,6 +70,8 @@ class Recorder(NotingBuilder):
         self.objects = ProgramObjects()
         self.program_arrays = ProgramArrays(self)
         self.leaving = LeavingValues(self)
+        self.opaque = OpaqueResults(self)
+        self.rounding = ResultRounding(self)
 
     # -- locations and faults
 
@@ -143,9 +132,8 @@ class Recorder(NotingBuilder):
         if parent is None and id(array) in arrays_of_numpy(len(sys.modules)):
             return symbol
         if parent is not None:
-            self.step(
-                what, "is taken as given: it has the bits of another", (symbol,), (parent,), True
-            )
+            shared = "is taken as given: it has the bits of another"
+            self.step(what, shared, (symbol,), (parent,), True)
         elif is_written or array not in self.program_arrays.captured:
             is_given = is_written or self.objects.makers
             fix = "" if is_given else "; pass it as an argument if it is data"
@@ -193,7 +181,7 @@ class Recorder(NotingBuilder):
             self.memory.note_plain_write(array, symbol, self.inputs[-1])
         return symbol
 
-    def of_plain(self, array: Array) -> Symbol | None:
+    def plain_array_symbol_if_typed(self, array: Array) -> Symbol | None:
         """Return `plain_array_symbol` of an array, or None if graphs lack its dtype."""
         if not self.has(array.dtype):
             return None
@@ -363,7 +351,7 @@ class Recorder(NotingBuilder):
     def outcome(self, name: str, real: Any, symbolic: Callable[[], Symbol]) -> Any:
         """Return a result, wrapped with the symbol that `symbolic` enters or with a new input."""
         if type(real) is np.ndarray and real.dtype.names:
-            return self.structured(name, real)
+            return self.opaque.structured(name, real)
         return self.wrapped(real, self.result_symbol(name, real, symbolic))
 
     def result_symbol(
@@ -395,159 +383,16 @@ class Recorder(NotingBuilder):
                 if self.has_dates and symbol.index not in self.dated_results:
                     dates.require_one_unit(self, symbols[since:], self.calls.arguments[-1:], real)
                 if dtype is DType.float16:
-                    self._note_halves(name, symbol, real, [symbol, *symbols[since:]])
+                    self.rounding.note_halves(name, symbol, real, [symbol, *symbols[since:]])
                 simple = not symbol.attrs and len(symbols) <= since + 1
-                return symbol if simple else self._settled(symbol, real, since)
+                return symbol if simple else self.rounding.pinned(symbol, real, since)
             why = f"NumPy makes it {dtype}{list(real.shape)}, {symbol.op.name} {symbol.type}"
         except Exception as error:  # no fault of the recording may stop the program
             self.add_fault(error)
             if isinstance(error, GraphirError):
                 error.location = None  # the note has the user's
             why = str(error)
-        return self.add_opaque_result(name, real, why)
-
-    def _note_halves(self, name: str, symbol: Symbol, real: Result, symbols: list[Symbol]) -> None:
-        """Keep NumPy's result of float16 sums, and note that a run of the graph may have another.
-
-        `symbols` are those of the ops of the result.
-        """
-        if not any(each.op.kind in _ROUNDED_AT_EACH_STEP for each in symbols):
-            return
-        self.observed[symbol] = np.array(native(np.asarray(real)), order="C")
-        what = self.calls.function_name(name)
-        if any(map(_rounds_each_step, symbols)):
-            self.note(what, _ROUNDS_EACH_STEP)
-        elif any(each.op.kind == "contraction" for each in symbols):
-            self.note_order(what, symbol, real)
-
-    def _settled(self, symbol: Symbol, real: Result, since: int) -> Symbol:
-        """Return the symbol of a result, pinned to NumPy's values if a cast may have overflowed.
-
-        Such a cast truncates floats, some of which may lie beyond the range of the integer dtype.
-        `since` is the number of symbols before the ops of this result.
-        """
-        for each in self.graph.symbols[since:]:
-            narrowing = each.op is ops.cast or each.attrs.get("dtype") is not None
-            if narrowing and each.args and each.index not in self.exact_truncations:
-                source, to = each.args[0].dtype, each.dtype
-                if is_truncation(source, to) and self._may_leave(to):
-                    return self.pinned(symbol, real)
-        return symbol
-
-    def _may_leave(self, to: DType) -> bool:
-        """Whether a float argument of the current call may be beyond the range of `to`."""
-        arrays = [plain(leaf) for leaf in traced_leaves(list(self.calls.arguments[-1:]))]
-        floats = [np.real(array) for array in arrays if array.dtype.kind in "fc"]
-        return not floats or any(beyond_range(np.asarray(array), to).any() for array in floats)
-
-    def wrap_file_content(self, name: str, real: Array) -> Any:
-        """Return the content of a file, which the program may have written, as `wrap_data` does."""
-        if not self.leaving.saved or real.dtype.names:
-            return self.wrap_data(real)
-        symbol, reason = self.input(real), "is taken as given: the program wrote to files before"
-        self.step(name, reason, (symbol,), tuple(self.leaving.saved.values()), exact=True)
-        return self.wrapped(real, symbol)
-
-    def wrap_data(self, real: Array) -> Any:
-        """Return data of the program in the form that the program gets: an argument, a file.
-
-        The fields of a structured array become inputs where the program uses them.
-        """
-        if real.dtype.names:
-            take = partial(self.program_arrays.add_data, name=None)
-            return self.traced(real, StructuredTrace(self, real, take, True))
-        return self.wrapped(real, self.program_arrays.add_data(real, None))
-
-    def structured(self, name: str, real: Array) -> RecordedValue:
-        """Return a structured result of a function, whose fields are taken as given.
-
-        Without recorded operands the fields are constants, and of untouched data they are data.
-        Functions on structured arrays move their elements: equal operands give equal results,
-        unless the function converts them to other dtypes.
-        """
-        what, operands = self.calls.function_name(name), operands_of(self, self.calls.arguments)
-        sources = [plain(leaf) for leaf in traced_leaves(self.calls.arguments)]
-        dtypes = {field.dtype for x in sources for _, field in leaf_fields(x)}
-        exact = not sources or dtypes.issuperset(field.dtype for _, field in leaf_fields(real))
-
-        def take(field: Array) -> Symbol:
-            if operands == () and exact:
-                return (
-                    self.program_arrays.add_data(field, None)
-                    if sources
-                    else self.constant_array(field)
-                )
-            symbol = self.input(field)
-            reason = "is taken as given: no op has structured results"
-            self.step(what, reason, (symbol,), operands, exact)
-            self.note(what, reason)
-            return symbol
-
-        return self.traced(real, StructuredTrace(self, real, take, exact and operands == ()))
-
-    def zeros_of(self, real: Array) -> RecordedValue:
-        """Return a structured array of zeros with the dtype and shape of another."""
-        zeros = np.zeros(real.shape, real.dtype)
-        return self.traced(zeros, StructuredTrace(self, zeros, self.constant_array, True))
-
-    def move_structured(
-        self, array: RecordedValue, real: Array, move: Callable[[RecordedValue], RecordedValue]
-    ) -> RecordedValue:
-        """Return a structured array with elements of another, each field moved by `move`."""
-        return self.traced(real, moved(self, array, real, move))
-
-    def add_opaque_result(self, name: str, real: Result, why: str = "it is compiled") -> Symbol:
-        """Add an input for the result of a function without an op; return its symbol."""
-        what, arguments = self.calls.function_name(name), self.calls.arguments
-        running = self.calls.measured(name)
-        symbol, operands = self.input(real), operands_of(self, arguments)
-        if operands == () and any(is_text(plain(x).dtype) for x in traced_leaves(arguments)):
-            self.program_arrays.data.append(symbol)  # texts are data, as those of files are
-            return symbol
-        exact = is_wide(what, self.calls.target, operands, real)
-        place = None if running is None else self.calls.place(running, real)
-        result = None
-        has_floats = running is not None and any(x.dtype.is_inexact for x in running.symbols)
-        if dates.is_dated(real.dtype):
-            running, exact = None, exact or what == "numpy.unique"
-        if running is not None and place is not None and (has_floats or not exact):
-            operands, result, exact = running.symbols, CallResult(running.call, place), False
-        self.step(what, f"is taken as given: {why}", (symbol,), operands, exact, result)
-        self.note(what, f"is taken as given: {why}")
-        return symbol
-
-    def as_one_step(self, name: str, result: Any, since: int) -> Any:
-        """Return the result of a function as that of one step with a call; or None.
-
-        The function has finished without writes to its arguments. It is one step if one of its
-        inner steps, those from number `since` on, can be measured by no call.
-        """
-        if not any(map(_is_unmeasured, self.steps[since:])):
-            return None
-        running, arrays = self.calls.measured(name), arrays_in(result)
-        if running is None or not arrays or not all(self.has(x.dtype) for x in arrays):
-            return None
-        if any(dates.is_dated(x.dtype) for x in arrays):
-            return None
-        if len(arrays) < len([*leaves(result)]) or any(type(x) is np.bool_ for x in arrays):
-            return None  # a number or a bool of Python, by which the program may go on
-        operands = list(map(plain, running.call.operands))
-        if any(np.may_share_memory(x, y) for x in arrays for y in operands):
-            return None
-        self.forget_steps(since)
-        places = iter(range(len(arrays)))
-
-        def step_result(leaf: Any) -> Any:
-            if not isinstance(leaf, (np.ndarray, np.generic)):
-                return leaf
-            real, place = plain(leaf), next(places)
-            symbol, reason = self.input(real), "is taken as given: its parts have no ops"
-            call, exact = CallResult(running.call, place), is_wide(name, None, (), real)
-            exact = exact and not running.symbols  # as of lists of numbers
-            self.step(name, reason, (symbol,), running.symbols, exact, result=call)
-            return self.wrapped(real, symbol)
-
-        return mapped(step_result, result)
+        return self.opaque.add(name, real, why)
 
     def _decide(self, name: str, real: np.bool_, symbolic: Callable[[], Symbol]) -> None:
         """Note that the program gets a bool: an output, if it only leaves the program.
@@ -559,34 +404,13 @@ class Recorder(NotingBuilder):
         try:
             with recording_with(None):
                 symbol = symbolic()
-                if symbol.dtype is DType.bool and self.sites.bool_leaves():
+                if symbol.dtype is DType.bool and self.sites.is_bool_escape():
                     self.leaving.add_symbol(None, real, symbol, True, 0)
                 else:
                     self.read(name, symbol, reason, truth=True)
         except Exception as error:  # no fault of the recording may stop the program
             self.add_fault(error)
             self.read(name, self.calls.arguments, reason)
-
-
-def _is_unmeasured(step: OpaqueStep) -> bool:
-    """Whether a step may hide an error, and no call measures it."""
-    if step.exact and (not step.results or step.operands is None):
-        return False
-    has_floats = any(x.dtype.is_inexact for x in step.operands or ())
-    return step.call is None and (not step.exact or has_floats)
-
-
-def _rounds_each_step(symbol: Symbol) -> bool:
-    """Whether NumPy rounds each sum or product of float16 on the way to a result of an op."""
-    op, attrs = symbol.op, symbol.attrs
-    if symbol.type.dtype is not DType.float16:
-        return False
-    if op in (ops.prod, ops.cumulative_sum, ops.cumulative_prod):
-        return True
-    shape = symbol.args[0].shape if symbol.args else ()
-    return op in (ops.sum, ops.numpy_sum, ops.var, ops.std) and rounds_each_sum(
-        shape, attrs["axis"]
-    )
 
 
 def _symbol_now(value: Any) -> Any:

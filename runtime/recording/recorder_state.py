@@ -1,7 +1,8 @@
 """The state of a recorder by purpose: the calls that run, the values handed out, the memory.
 
-Each record is changed by its own methods alone; the rest of the recording reads its attributes.
-A running call of NumPy has the form in which audits repeat it on wide operands.
+The recorder has one object of each class: `ProgramCalls`, `ProgramNumbers`, `ProgramObjects` and
+`ArrayMemory`. An object is changed by its own methods alone; the rest of the recording reads its
+attributes. A `RunningCall` has the form in which audits repeat it on wide operands.
 """
 
 from __future__ import annotations
@@ -432,10 +433,9 @@ class _RepeatedDraw:
         self._is_generator, self._name = is_generator, name
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        source = deepcopy(self._source)
-        return getattr(_GENERATOR(source) if self._is_generator else source, self._name)(
-            *args, **kwargs
-        )
+        state = deepcopy(self._source)
+        source = _GENERATOR(state) if self._is_generator else state
+        return getattr(source, self._name)(*args, **kwargs)
 
 
 _GENERATOR = np.random.Generator  # a recording puts classes of its own in place of NumPy's

@@ -44,15 +44,16 @@ from graphir.runtime.recording.arrays import ArrayRecorder
 from graphir.runtime.recording.builder import Note
 from graphir.runtime.recording.captured import ArraySlot, swapped
 from graphir.runtime.recording.flat_code import CodeCell, Script, is_computed, variable_outputs
-from graphir.runtime.recording.numpy_.creation import MakerPlaces, makers_recorded, random_data
+from graphir.runtime.recording.numpy_.interception import MakerPlaces, makers_recorded
+from graphir.runtime.recording.numpy_.outside_data import random_data
 from graphir.runtime.recording.numpy_.watched_code import calls_recorded
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.results import (
     as_returned,
     described,
-    leaves,
     output_names,
     plain_result,
+    result_leaves,
     values_leaving,
 )
 from graphir.runtime.recording.sites import CallSites
@@ -89,12 +90,8 @@ class Recording:
 
     @property
     def _sizes(self) -> Sequence[str]:
-        counts = {
-            "symbol": len(self.graph),
-            "input": len(self.inputs),
-            "output": len(self.outputs),
-            "note": len(self.notes),
-        }
+        parts = {"input": self.inputs, "output": self.outputs, "note": self.notes}
+        counts = {"symbol": len(self.graph)} | {unit: len(part) for unit, part in parts.items()}
         return [count_text(count, unit) for unit, count in counts.items()]
 
     def _repr_html_(self) -> str:
@@ -132,10 +129,7 @@ class Recording:
             yield Unseen("the result", place, "has nothing that was recorded", casts=True)
 
     def audit(
-        self,
-        blame: bool = True,
-        memory: int = 1 << 30,
-        as_dtype: DTypeLike | None = None,
+        self, blame: bool = True, memory: int = 1 << 30, as_dtype: DTypeLike | None = None
     ) -> CastReport:
         """Return the casts with their effect on the data (see runtime.audit).
 
@@ -145,7 +139,7 @@ class Recording:
         """
         if not self.outputs:
             steps_text = "".join(
-                f"; {step.what} at {step.location} {step.reason}" for step in self._met()
+                f"; {x.what} at {x.location} {x.reason}" for x in self._first_unrecorded()
             )
             raise ExecutionError(
                 f"audit: nothing that was recorded reached the result of {self.graph.name!r}",
@@ -157,17 +151,13 @@ class Recording:
         )
         return audit_program(program, AuditOptions(blame, memory, as_dtype))
 
-    def _met(self) -> Sequence[Note | OpaqueStep]:
+    def _first_unrecorded(self) -> Sequence[Note | OpaqueStep]:
         """Return the first five notes and steps, which may say where values left the recording."""
         return [*self.notes, *self.beyond.steps][:5]
 
 
 def record(
-    function: Callable[..., Any],
-    /,
-    *arrays: Any,
-    rules: RulesLike = "numpy",
-    **keywords: Any,
+    function: Callable[..., Any], /, *arrays: Any, rules: RulesLike = "numpy", **keywords: Any
 ) -> Recording:
     """Run `function(*arrays, **keywords)`, an ordinary NumPy program, and record its graph.
 
@@ -195,12 +185,12 @@ def record(
             recorder.steps = recorder.settled_steps()
             results = variable_outputs(recorder, result)
         else:
-            own = leaves(None, getattr(function, "__self__", None), recorder)
+            own = result_leaves(None, getattr(function, "__self__", None), recorder)
             changed = (
                 recorder.program_arrays.written_arguments(),
                 [x for x in own if is_computed(recorder, x)],
             )
-            results = list(leaves(result, changed, recorder, True))
+            results = list(result_leaves(result, changed, recorder, True))
         outputs = _outputs(recorder, result, results)
     return Recording(**_fields(recorder, result, outputs))
 
@@ -384,9 +374,8 @@ class RecordingSession:
             namespace[key] = maker
         for slot in slots:
             if slot.holds(slot.value):
-                new = recorded_slot(
-                    self.recorder.program_arrays.wrap_capture, slot.value, slot.name
-                )
+                wrap = self.recorder.program_arrays.wrap_capture
+                new = recorded_slot(wrap, slot.value, slot.name)
                 if new is not slot.value:
                     slot.store(new)
 

@@ -1,4 +1,8 @@
-"""Results of a recorded program: the outputs in them, and their conversion to plain values."""
+"""Results of a recorded program: the outputs in them, and their conversion to plain values.
+
+`result_leaves` finds the recorded values in a result, `values_leaving` those that left elsewhere,
+and `plain_result` is what the caller gets.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,9 @@ from graphir.runtime.recording.values import RecordedNumber, RecordedValue, Trac
 _ATOMS = (str, bytes, int, float, complex, type(None), type, ModuleType, FunctionType)
 
 
-def leaves(result: Any, left: Any, recorder: Recorder, has_numbers: bool = False) -> Iterator[Any]:
+def result_leaves(
+    result: Any, left: Any, recorder: Recorder, has_numbers: bool = False
+) -> Iterator[Any]:
     """Yield the arrays in a result, then the recorded arrays in `left`; each array once.
 
     `left` is anything else that the program may have changed. Recorded scalars count as arrays, and
@@ -27,17 +33,17 @@ def leaves(result: Any, left: Any, recorder: Recorder, has_numbers: bool = False
     """
     leaves_by_id: dict[int, Any] = {}
     visited: set[int] = set()
-    _walk(result, leaves_by_id, visited, recorder, True, has_numbers)
-    _walk(left, leaves_by_id, visited, recorder, False)
+    _add_leaves(result, leaves_by_id, visited, recorder, True, has_numbers)
+    _add_leaves(left, leaves_by_id, visited, recorder, False)
     yield from leaves_by_id.values()
 
 
-def _walk(
+def _add_leaves(
     value: Any,
     leaves_by_id: dict[int, Any],
     visited: set[int],
     recorder: Recorder,
-    plainly: bool,
+    takes_plain: bool,
     has_numbers: bool = False,
 ) -> None:
     if isinstance(value, (RecordedValue, TracedScalar)):
@@ -47,9 +53,9 @@ def _walk(
         leaves_by_id.setdefault(id(value), value.scalar)
     elif type(value) is np.ma.MaskedArray and id(value) not in visited:
         visited.add(id(value))
-        _walk(_unmasked(value, recorder), leaves_by_id, visited, recorder, False)
+        _add_leaves(_unmasked(value, recorder), leaves_by_id, visited, recorder, False)
     elif isinstance(value, np.ndarray):
-        if plainly and type(cast("Any", value)) is np.ndarray:
+        if takes_plain and type(cast("Any", value)) is np.ndarray:
             leaves_by_id.setdefault(id(cast("Any", value)), value)
     elif has_numbers and recorder.is_unknown_number(value):
         number = np.asarray(value)
@@ -61,8 +67,8 @@ def _walk(
             leaves_by_id.setdefault(id(source), source)
     elif not isinstance(value, _ATOMS) and id(value) not in visited:
         visited.add(id(value))
-        for part in _parts(value):
-            _walk(part, leaves_by_id, visited, recorder, plainly, has_numbers)
+        for part in _children(value):
+            _add_leaves(part, leaves_by_id, visited, recorder, takes_plain, has_numbers)
 
 
 def _unmasked(value: Any, recorder: Recorder) -> Any:
@@ -70,7 +76,7 @@ def _unmasked(value: Any, recorder: Recorder) -> Any:
     return value.filled(value.dtype.type(0)) if recorder.has(value.dtype) else None
 
 
-def _parts(value: Any) -> list[Any]:
+def _children(value: Any) -> list[Any]:
     if isinstance(value, (list, tuple, set, frozenset)):
         return list(cast("list[Any]", value))
     if isinstance(value, dict):

@@ -1,4 +1,7 @@
-"""Call sites: the user's source line of each op, found on the Python stack."""
+"""Call sites: the user's source line of each op, found on the Python stack.
+
+`CallSites.here` finds it; `is_escape` tells whether the line only prints or writes a value.
+"""
 
 from __future__ import annotations
 
@@ -112,7 +115,7 @@ class CallSites:
             site = self._sites[key] = Site(location, self._caller_at(user))
         return site
 
-    def leaves(self) -> bool:
+    def is_escape(self) -> bool:
         """Whether what the program does now only takes values out of it: it prints or writes them.
 
         The answer is that of the program's source (see passes.analysis.value_flows).
@@ -125,8 +128,8 @@ class CallSites:
             self._leaving[key] = only_leaves or (bool(chain) and writes(chain[0]))
         return self._leaving[key]
 
-    def bool_leaves(self) -> bool:
-        """Whether the bool that NumPy gives the program now only leaves it, as `leaves` says."""
+    def is_bool_escape(self) -> bool:
+        """Whether the bool that NumPy gives the program now only leaves it, as `is_escape` says."""
         if next((kind for _, kind in self._frames()), None) != _USER:
             return False
         chain, _ = self._chain()

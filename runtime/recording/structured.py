@@ -91,9 +91,8 @@ class StructuredTrace(RecordingTrace):
             return self
         field = self.field_of(view)
         if field is None:  # bits of several fields
-            return RecordingTrace(
-                self.recorder, view, self.recorder.add_unrecorded_input_if_typed(view)
-            )
+            symbol = self.recorder.add_unrecorded_input_if_typed(view)
+            return RecordingTrace(self.recorder, view, symbol)
         return view_trace(field, view)
 
 
@@ -126,26 +125,31 @@ def used_fields(recorder: Recorder, array: RecordedValue) -> list[RecordedValue]
     ]
 
 
-def moved(
-    recorder: Recorder,
-    array: RecordedValue,
-    real: Array,
-    move: Callable[[RecordedValue], RecordedValue],
-) -> RecordingTrace:
-    """Return the trace of a structured array with the elements of another, which NumPy moved.
+def zeros_of(recorder: Recorder, real: Array) -> RecordedValue:
+    """Return a structured array of zeros with the dtype and shape of another."""
+    zeros = np.zeros(real.shape, real.dtype)
+    trace = StructuredTrace(recorder, zeros, recorder.constant_array, is_certain=True)
+    return recorder.traced(zeros, trace)
+
+
+def move_structured(
+    recorder: Recorder, array: RecordedValue, real: Array, move: Callable[[Any], Any]
+) -> RecordedValue:
+    """Return a structured array with the elements of another, which NumPy moved.
 
     `move` moves the elements of a field that the program has used.
     """
     source = structured_trace(array, recorder)
     if source is None:  # the bits of an array of numbers
-        return StructuredTrace(recorder, real, recorder.add_unrecorded_input, is_certain=False)
+        take, is_certain = recorder.add_unrecorded_input, False
+        return recorder.traced(real, StructuredTrace(recorder, real, take, is_certain))
     new = StructuredTrace(recorder, real, source.take, source.is_certain)
     for (path, leaf), (_, part) in zip(leaf_fields(array.plain), leaf_fields(real), strict=True):
         trace = source.field_of(leaf) if recorder.has(leaf.dtype) else None
         if trace is not None and trace.is_used:
             symbol = trace_of(move(view_of(array, leaf)), recorder).read()
             new.add(path, RecordingTrace(recorder, part, symbol))
-    return new
+    return recorder.traced(real, new)
 
 
 def parts_of(value: Any, names: tuple[str, ...]) -> Sequence[Any] | None:

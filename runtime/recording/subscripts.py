@@ -1,4 +1,7 @@
-"""Indexing and assignment of recorded arrays: `x[key]` and `x[key] = value`."""
+"""Indexing and assignment of recorded arrays: `x[key]` and `x[key] = value`.
+
+Start at `get` and `put`. A basic key makes a view; any other key selects elements by positions.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from graphir.runtime.recording.leaving import AS_TEXT, is_text
 from graphir.runtime.recording.numpy_.dates import in_unit
 from graphir.runtime.recording.numpy_.python_numbers import RecordedInt
 from graphir.runtime.recording.recorder import Recorder
-from graphir.runtime.recording.structured import parts_of
+from graphir.runtime.recording.structured import move_structured, parts_of
 from graphir.runtime.recording.values import (
     Array,
     RecordedNumber,
@@ -46,16 +49,14 @@ _BASIC = (int, slice, type(None), type(Ellipsis), np.integer)
 def is_basic(key: Key) -> bool:
     """Whether a key is basic indexing, of ints, slices, None and `...`: a view or an element."""
     keys = _keys(key)
-    return all(
-        isinstance(entry, _BASIC) and entry is not True and entry is not False for entry in keys
-    )
+    return all(isinstance(x, _BASIC) and x is not True and x is not False for x in keys)
 
 
 def get(x: RecordedValue, key: Key) -> Any:
     """Return x[key], and record it."""
     recorder, real_key = active(), plains(key)
     if type(key) in _OF_PYTHON:
-        key = _of_recorded(recorder, key)
+        key = _recorded_key(recorder, key)
     real: Any = x.plain[real_key]
     if recorder is None:
         return real
@@ -66,9 +67,8 @@ def get(x: RecordedValue, key: Key) -> Any:
         recorder.locate()
         recorder.setting("an index", key)
         return recorder.wrapped(real, None)
-    is_read = isinstance(real, np.ndarray) or not any(
-        _is_computed(recorder, entry) for entry in _keys(key)
-    )
+    is_array = isinstance(real, np.ndarray)
+    is_read = is_array or not any(_is_computed(recorder, entry) for entry in _keys(key))
     if not (is_basic(key) and is_read):
         recorder.locate()
         return recorder.outcome("indexing", real, lambda: _picked(recorder, x, key, real_key))
@@ -84,16 +84,16 @@ def get(x: RecordedValue, key: Key) -> Any:
 _OF_PYTHON = frozenset((tuple, list, RecordedInt))
 
 
-def _of_recorded(recorder: Recorder | None, key: Key) -> Any:
+def _recorded_key(recorder: Recorder | None, key: Key) -> Any:
     """Return a key of recorded arrays and scalars, in place of lists and integers of Python."""
     if recorder is None or not recorder.numbers.has_any:
         return key
     if type(key) is tuple:
-        return tuple([_part(recorder, x) for x in cast("tuple[Any, ...]", key)])
-    return _part(recorder, key)
+        return tuple([_recorded_part(recorder, x) for x in cast("tuple[Any, ...]", key)])
+    return _recorded_part(recorder, key)
 
 
-def _part(recorder: Recorder, entry: Any) -> Any:
+def _recorded_part(recorder: Recorder, entry: Any) -> Any:
     if isinstance(entry, TracedInt):
         return entry.scalar
     is_list = type(entry) is list and any(
@@ -112,7 +112,7 @@ def _get_structured(recorder: Recorder, x: RecordedValue, key: Key, real: Any) -
         has_trace = real.dtype.names or recorder.has(real.dtype)
         return view_of(x, real) if has_trace else recorder.wrapped(real, None)
     if not is_basic(key) and not _is_names(key):
-        return recorder.move_structured(x, real, lambda field: get(field, key))
+        return move_structured(recorder, x, real, lambda field: get(field, key))
     recorder.setting("an index", key)
     is_view = isinstance(real, np.ndarray)
     return view_of(x, cast("Any", real)) if is_view else recorder.row(x, plains(key))
@@ -204,11 +204,8 @@ def _is_whole(entry: Any) -> bool:
     """Whether a part of a key is a slice, a new axis, or integers of NumPy."""
     if isinstance(entry, (np.ndarray, np.generic)):
         return cast("Any", entry).dtype.kind in "iu"
-    return (
-        entry is None
-        or entry is Ellipsis
-        or (isinstance(entry, (slice, int)) and not isinstance(entry, bool))
-    )
+    is_part = isinstance(entry, (slice, int)) and not isinstance(entry, bool)
+    return entry is None or entry is Ellipsis or is_part
 
 
 def _indices(recorder: Recorder, key: Key, axis: int) -> Symbol:
@@ -225,9 +222,8 @@ def _keys(key: Key) -> tuple[Any, ...]:
 def _one_axis(key: Key) -> int | None:
     """Return the axis of the only array in a key of whole slices and one integer array; or None."""
     keys = _keys(key)
-    arrays = [
-        i for i, entry in enumerate(keys) if not (isinstance(entry, slice) and entry == slice(None))
-    ]
+    wholes = [isinstance(entry, slice) and entry == slice(None) for entry in keys]
+    arrays = [i for i, is_whole in enumerate(wholes) if not is_whole]
     if len(arrays) != 1:
         return None
     entry: Any = keys[arrays[0]]
@@ -255,7 +251,7 @@ def put(
     """Assign x[key] = value, and record it; `write(array, key, value)` is NumPy's assignment."""
     recorder, real_key = active(), plains(key)
     if type(key) in _OF_PYTHON:
-        key = _of_recorded(recorder, key)
+        key = _recorded_key(recorder, key)
     if recorder is None or not recorder.has(x.dtype):
         _put_structured(x, key, value, write)
         return
@@ -334,11 +330,8 @@ def _scattered(
 
 
 def _is_mask(key: Key, x: RecordedValue) -> bool:
-    return (
-        isinstance(key, np.ndarray)
-        and _dtype(key) == np.bool_
-        and np.shape(cast("Any", key)) == x.shape
-    )
+    is_mask = isinstance(key, np.ndarray) and _dtype(key) == np.bool_
+    return is_mask and np.shape(cast("Any", key)) == x.shape
 
 
 def assigned(

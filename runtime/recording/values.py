@@ -109,7 +109,7 @@ class RecordingTrace:
         self.parent, self.steps = parent, steps
         self.root: RecordingTrace | None = None if parent is None else parent.root or parent
         self.version: int = -1 if parent else 0
-        self.fingerprint = 0 if parent else _print_of(plain)
+        self.fingerprint = 0 if parent else _fingerprint(plain)
 
     def read(self) -> Symbol:
         """Return the symbol of the current values.
@@ -117,7 +117,7 @@ class RecordingTrace:
         Raises UnrecordedError for a dtype that graphs lack.
         """
         root = self.root or self
-        if root.fingerprint != _print_of(root.plain):
+        if root.fingerprint != _fingerprint(root.plain):
             root.write(None)
         if self.parent is not None and self.version != root.version:
             if self.steps is None:
@@ -125,13 +125,13 @@ class RecordingTrace:
             else:
                 self.symbol = steps.forward(self.steps, self.recorder, self.parent.read())
             self.version = root.version
-        return self.symbol if type(self.symbol) is Symbol else self._taken()
+        return self.symbol if type(self.symbol) is Symbol else self._taken_symbol()
 
     def view_of_part(self, view: Array) -> RecordingTrace | None:
         """Return the trace of a view of structured memory; None of other memory."""
         return None
 
-    def _taken(self) -> Symbol:
+    def _taken_symbol(self) -> Symbol:
         """Return the symbol; that of a captured array is an input from its first use on."""
         if self.symbol is None:
             raise UnrecordedError(f"there is no symbol for an array of {self.plain.dtype}")
@@ -142,12 +142,12 @@ class RecordingTrace:
     @property
     def last_symbol(self) -> Symbol | None:
         """The symbol of the array at its last use; None for a dtype that graphs lack."""
-        return None if self.symbol is None else self._taken()
+        return None if self.symbol is None else self._taken_symbol()
 
     @property
     def is_used(self) -> bool:
         """Whether the program has read the array, or something has written to it."""
-        return not isinstance(self.symbol, Untaken) or self.fingerprint != _print_of(self.plain)
+        return not isinstance(self.symbol, Untaken) or self.fingerprint != _fingerprint(self.plain)
 
     def write(self, symbol: Symbol | None) -> None:
         """Note a write of a symbol's values to the array; None stands for unknown values."""
@@ -155,16 +155,14 @@ class RecordingTrace:
         if symbol is not None and _shares_places((root or self).plain):
             symbol = None  # the write changes more elements than those of the symbol
         if root is None or self.parent is None:
-            self.symbol = (
-                self.recorder.add_unrecorded_input_if_typed(self.plain, True)
-                if symbol is None
-                else symbol
-            )
+            if symbol is None:
+                symbol = self.recorder.add_unrecorded_input_if_typed(self.plain, True)
+            self.symbol = symbol
             self.version = self.recorder.memory.count_write()
-            self.fingerprint = _print_of(self.plain)
+            self.fingerprint = _fingerprint(self.plain)
             return
         # NumPy has written already, so the digest must not take this write for an unseen one.
-        root.fingerprint = _print_of(root.plain)
+        root.fingerprint = _fingerprint(root.plain)
         try:
             if symbol is None or self.steps is None:
                 raise UnrecordedError("what is written there is known by memory alone")
@@ -178,7 +176,7 @@ class RecordingTrace:
             self.symbol, self.version = symbol, root.version
 
 
-def _print_of(array: Array) -> int:
+def _fingerprint(array: Array) -> int:
     """Return a hash of an array's bytes; of a large array, the hash of a sample of its elements."""
     if array.nbytes <= _WHOLE:
         return hash(array.tobytes())
@@ -261,9 +259,9 @@ class TracedFloat(RecordedNumber, float):
 
 def plain(value: Any) -> Any:
     """Return the plain value of a recorded value; other values as they are."""
-    return (
-        value.plain if isinstance(value, (RecordedValue, TracedScalar, RecordedNumber)) else value
-    )
+    if isinstance(value, (RecordedValue, TracedScalar, RecordedNumber)):
+        return value.plain
+    return value
 
 
 def plains(value: Any) -> Any:
@@ -290,12 +288,13 @@ def trace_of(array: RecordedValue, recorder: Recorder) -> RecordingTrace:
     """
     trace = array.recording_trace
     if trace is None or trace.recorder is not recorder:
-        trace = array.recording_trace = _found(array, recorder)
+        trace = array.recording_trace = _derived_trace(array, recorder)
         array.source = None
     return trace
 
 
-def _found(array: RecordedValue, recorder: Recorder) -> RecordingTrace:
+def _derived_trace(array: RecordedValue, recorder: Recorder) -> RecordingTrace:
+    """Return the trace of an array that C code made, by what it is a view of."""
     source = array.source
     if isinstance(source, RecordedValue) and (
         not array.size or np.may_share_memory(source.plain, array.plain)
@@ -305,9 +304,8 @@ def _found(array: RecordedValue, recorder: Recorder) -> RecordingTrace:
     owner = recorder.memory.owner(array.plain)  # as of a view of an array of another class
     if owner is not None:
         return view_trace(owner, array.plain)
-    return RecordingTrace(
-        recorder, array.plain, recorder.add_unrecorded_input_if_typed(array.plain)
-    )
+    symbol = recorder.add_unrecorded_input_if_typed(array.plain)
+    return RecordingTrace(recorder, array.plain, symbol)
 
 
 def view_trace(parent: RecordingTrace, view: Array) -> RecordingTrace:

@@ -25,7 +25,7 @@ import numpy as np
 from graphir.passes import Policy
 from graphir.runtime.recording import record
 from graphir.runtime.recording.captured import UNDER_TEST, ArraySlot, slots
-from graphir.runtime.recording.numpy_.creation import MakerPlaces, maker_places
+from graphir.runtime.recording.numpy_.interception import MakerPlaces, maker_places
 from graphir.runtime.recording.numpy_.watched_code import watched_code
 from graphir.runtime.recording.recording import RecordingSession
 from graphir.runtime.testing.budget import HOT, MOST_SIGNATURES, Budget, CallSignature, Claims

@@ -1,1 +1,4 @@
-"""Recording of NumPy's functions, methods and universal functions."""
+"""Recording of what the program calls: NumPy's functions, methods and ufuncs, Python's numbers.
+
+The package `runtime.recording` says in which order to read the files.
+"""

@@ -1,4 +1,7 @@
-"""Functions of the program that `np.vectorize` calls with numbers of Python."""
+"""Functions of the program that `np.vectorize` calls with numbers of Python.
+
+Start at `vectorized`, which runs NumPy's code with a `_VectorizedCall` in the function's place.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Recording of NumPy's functions on recorded arrays.
+"""Recording of NumPy's functions on recorded arrays: `call`, by `__array_function__`.
 
-A function with an entry in a table becomes ops. Any other function that is written in Python runs,
-and the recording records its inner calls. A compiled function is an opaque call.
+A function with an entry in a table, `_HANDLERS` or `_SYMBOLIC`, becomes ops. Any other function
+that is written in Python runs, and the recording records its inner calls. A compiled function is an
+opaque call.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from graphir.public import DType, GraphError, Symbol, ops
 from graphir.runtime.recording.fallback import (
     OF_TYPES,
     arrays_of,
-    given,
     note_writes,
     opaque,
     repeatable,
-    rescued,
+    with_fallback,
+    wrap_result,
 )
 from graphir.runtime.recording.numpy_.dates import in_unit
 from graphir.runtime.recording.numpy_.method_ops import filled, in_ops, product
@@ -54,18 +55,18 @@ from graphir.semantics.library_calls import mapped
 Symbolic = Callable[..., Symbol]
 
 
-def _plainly(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def _call_numpy(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     return function(*plains(tuple(args)), **plains(dict(kwargs)))
 
 
-@rescued(_plainly, "function")
+@with_fallback(_call_numpy, "function")
 def call(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Call a NumPy function on arguments with recorded values among them, and record it."""
     recorder = recording()
     recorder.locate()
-    if function in _OWN and _takes(function, _OWN[function], args, kwargs):
-        args, kwargs = bound(function, _OWN[function], args, kwargs, leading=1)
-        return _OWN[function](recorder, *args, **kwargs)
+    if function in _HANDLERS and _has_all_parameters(function, _HANDLERS[function], args, kwargs):
+        args, kwargs = bound(function, _HANDLERS[function], args, kwargs, leading=1)
+        return _HANDLERS[function](recorder, *args, **kwargs)
     if function in _SYMBOLIC:
         return _computed(recorder, function, args, dict(kwargs))
     if isinstance(function._implementation, FunctionType) and function not in _OPAQUE:
@@ -74,10 +75,10 @@ def call(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         return _computed(recorder, function, args, dict(kwargs))
     if function in _SAVING:
         recorder.leaving.add_saved([args, kwargs])
-    return opaque(recorder, _name(function), _plainly, (function, args, kwargs), {})
+    return opaque(recorder, _name(function), _call_numpy, (function, args, kwargs), {})
 
 
-def _takes(
+def _has_all_parameters(
     function: Callable[..., Any],
     handler: Callable[..., Any],
     args: Sequence[Any],
@@ -104,7 +105,7 @@ def _run(recorder: Recorder, function: Any, args: Sequence[Any], kwargs: Mapping
     try:
         result = recorder.call(function._implementation, args, kwargs)
         if len(recorder.steps) > steps and repeatable(recorder, (args, kwargs), before):
-            whole = recorder.as_one_step(_name(function), result, steps)
+            whole = recorder.opaque.as_one_step(_name(function), result, steps)
             if whole is not None:
                 return whole
         scalar = _converted_scalar(recorder, result, since)
@@ -115,7 +116,7 @@ def _run(recorder: Recorder, function: Any, args: Sequence[Any], kwargs: Mapping
     finally:
         recorder.calls.name_function("")
     # The function may have failed on a recorded array alone: if not, it fails again here.
-    return opaque(recorder, _name(function), _plainly, (function, args, kwargs), {})
+    return opaque(recorder, _name(function), _call_numpy, (function, args, kwargs), {})
 
 
 def _has_narrow_floats(values: Any) -> bool:
@@ -214,7 +215,7 @@ def _computed(
         if whole is not None:
             return view_of(whole, real)
         if not isinstance(real, (np.ndarray, np.generic)):
-            return given(recorder, _name(function), real, arrays_of((args, kwargs)))
+            return wrap_result(recorder, _name(function), real, arrays_of((args, kwargs)))
         return recorder.outcome(_name(function), real, enter)
     return stored(recorder, _name(function), out, real, enter)
 
@@ -223,9 +224,7 @@ def _sharing(real: Any, args: Sequence[Any]) -> RecordedValue | None:
     """Return the argument with which a result shares memory, or None."""
     if type(real) is not np.ndarray:
         return None
-    return next(
-        (array for array in arrays_of(args) if np.may_share_memory(real, array.plain)), None
-    )
+    return next((x for x in arrays_of(args) if np.may_share_memory(real, x.plain)), None)
 
 
 # -- functions that are ops
@@ -293,18 +292,9 @@ _SYMBOLIC: dict[Any, Symbolic] = {
     np.dot: product(np.dot),
     np.inner: product(np.inner),
     np.einsum: _einsum,
-    **{
-        function: in_ops(function, operands)
-        for function, operands in {
-            np.concatenate: 1,
-            np.vdot: 2,
-            np.roll: 1,
-            np.convolve: 2,
-            np.correlate: 2,
-            np.take_along_axis: 2,
-            np.diagflat: 1,
-        }.items()
-    },
+    **{function: in_ops(function) for function in (np.concatenate, np.roll, np.diagflat)},
+    **{function: in_ops(function, 2) for function in (np.vdot, np.convolve, np.correlate)},
+    np.take_along_axis: in_ops(np.take_along_axis, 2),
 }
 
 
@@ -353,9 +343,8 @@ def _isin(
     kinds = {x.dtype.kind, y.dtype.kind}
     is_alike = x.dtype == y.dtype or (kinds <= _WHOLE and np.result_type(x, y).kind in _WHOLE)
     if not is_alike or not recorder.has(x.dtype) or assume_unique or x.size * y.size > _MOST_PAIRS:
-        return _run(
-            recorder, np.isin, args, {"assume_unique": assume_unique, **settings, "kind": kind}
-        )
+        keywords = {"assume_unique": assume_unique, **settings, "kind": kind}
+        return _run(recorder, np.isin, args, keywords)
     with recording_with(None):
         real = recorder.call(np.isin, plains(args), {**settings, "kind": kind})
     symbolic = in_ops(np.isin, 2)
@@ -382,7 +371,7 @@ def _place(recorder: Recorder, arr: NDArray[Any], mask: ArrayLike, vals: ArrayLi
     note_writes(recorder, "numpy.place", arrays_of(arr))
 
 
-def _chosen(
+def _where_or_nonzero(
     recorder: Recorder, condition: ArrayLike, x: ArrayLike = UNSET, y: ArrayLike = UNSET
 ) -> Any:
     """Return np.where: an op for three arguments, the indices of true elements for one."""
@@ -393,7 +382,7 @@ def _chosen(
     return _computed(recorder, np.where, (condition, *values), {})
 
 
-def _crossed(recorder: Recorder, a: ArrayLike, b: ArrayLike, *axes: Any, **keywords: Any) -> Any:
+def _cross(recorder: Recorder, a: ArrayLike, b: ArrayLike, *axes: Any, **keywords: Any) -> Any:
     """Return np.cross, by way of matrices for two vectors of length 3.
 
     For vectors NumPy asks its ufuncs for 0-d arrays by out=..., which dispatch does not pass on.
@@ -404,7 +393,7 @@ def _crossed(recorder: Recorder, a: ArrayLike, b: ArrayLike, *axes: Any, **keywo
     return _run(recorder, np.cross, (np.reshape(a, (1, 3)), b), {})[0]
 
 
-def _windows(recorder: Recorder, x: ArrayLike, *args: Any, **kwargs: Any) -> Any:
+def _sliding_windows(recorder: Recorder, x: ArrayLike, *args: Any, **kwargs: Any) -> Any:
     """Return a view of sliding windows; NumPy's Python body would record tests of its arguments."""
     recorder.setting("the window of sliding_window_view", [args, kwargs])
     with recording_with(None):
@@ -412,7 +401,7 @@ def _windows(recorder: Recorder, x: ArrayLike, *args: Any, **kwargs: Any) -> Any
     return view_of(x, real) if isinstance(x, RecordedValue) else real
 
 
-def _unraveled(
+def _unravel_index(
     recorder: Recorder, indices: ArrayLike, shape: int | tuple[int, ...], order: str = "C"
 ) -> tuple[Any, ...]:
     """Return np.unravel_index in row-major order, by division."""
@@ -431,20 +420,18 @@ def _unraveled(
         whole = recorder.emit(ops.floor_divide, (recorder.cast(symbol, DType.int64), counts[0]))
         return recorder.emit(ops.remainder, (whole, counts[1]))
 
-    return tuple(
-        recorder.outcome("numpy.unravel_index", part, partial(enter, axis))
-        for axis, part in enumerate(real)
-    )
+    name, parts = "numpy.unravel_index", enumerate(real)
+    return tuple([recorder.outcome(name, part, partial(enter, axis)) for axis, part in parts])
 
 
-_OWN: dict[Any, Callable[..., Any]] = {
-    sliding_window_view: _windows,
+_HANDLERS: dict[Any, Callable[..., Any]] = {
+    sliding_window_view: _sliding_windows,
     np.copyto: _copyto,
-    np.unravel_index: _unraveled,
+    np.unravel_index: _unravel_index,
     np.put: _put,
     np.place: _place,
-    np.where: _chosen,
-    np.cross: _crossed,
+    np.where: _where_or_nonzero,
+    np.cross: _cross,
     np.isin: _isin,
 }
 _SAVING = {np.save, np.savetxt, np.savez, np.savez_compressed}

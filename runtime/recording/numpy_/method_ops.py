@@ -272,9 +272,8 @@ def product(function: Callable[..., Any]) -> Callable[..., Symbol]:
 
 def _is_matmul(x: NDArray[Any], y: NDArray[Any]) -> bool:
     """Whether np.dot of two arrays is a product of vectors or matrices of several elements."""
-    return (
-        bool(x.ndim) and 0 < y.ndim <= _MATRIX and not (x.size == y.size == 1 and x.ndim <= _MATRIX)
-    )
+    is_number = x.size == y.size == 1 and x.ndim <= _MATRIX
+    return bool(x.ndim) and 0 < y.ndim <= _MATRIX and not is_number
 
 
 def dot_method(recorder: Recorder, x: NDArray[Any], symbol: Symbol, other: ArrayLike) -> Symbol:

@@ -1,9 +1,13 @@
-"""Recording of the ndarray methods that compute or copy without dispatch to a ufunc."""
+"""Recording of the ndarray methods that compute or copy without dispatch to a ufunc.
+
+`Methods` has them all, under NumPy's names: start there. The functions above it make methods of
+one kind, from the function on symbols in `method_ops`, or change the size and the shape in place.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, SupportsIndex
+from typing import Any, Literal, SupportsIndex, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -12,7 +16,7 @@ from graphir.ir.literals import is_literal
 from graphir.numpy_api.signatures import bound
 from graphir.numpy_api.view_steps import Cut, Reshape
 from graphir.public import Symbol, ops
-from graphir.runtime.recording.fallback import rescued
+from graphir.runtime.recording.fallback import with_fallback
 from graphir.runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TRUTH, reading
 from graphir.runtime.recording.leaving import operands as operands_of
 from graphir.runtime.recording.numpy_.dates import converted, is_dated
@@ -29,6 +33,7 @@ from graphir.runtime.recording.numpy_.method_ops import (
 from graphir.runtime.recording.numpy_.python_numbers import PythonNumbers
 from graphir.runtime.recording.numpy_.ufunc_ops import returned, stored
 from graphir.runtime.recording.recorder import Recorder
+from graphir.runtime.recording.structured import move_structured
 from graphir.runtime.recording.subscripts import FlatIterator, Key, get, put, put_flat
 from graphir.runtime.recording.values import (
     RecordedValue,
@@ -198,10 +203,8 @@ def _moving(name: str) -> Callable[..., Any]:
             in_order = is_known and name == "reshape"
             trace = RecordingTrace(recorder, real, None, parent, (Reshape(real.shape),))
             return view_of(self, real, trace if in_order else None)
-        x = trace_of(self, recorder)
-        return recorder.outcome(
-            name, real, lambda: enter(recorder, x.read(), real, *args, **kwargs)
-        )
+        read = trace_of(self, recorder).read
+        return recorder.outcome(name, real, lambda: enter(recorder, read(), real, *args, **kwargs))
 
     method.__name__ = name
     return method
@@ -258,9 +261,8 @@ def shape_in_place(x: RecordedValue, change: Callable[[Any], None]) -> None:
     change(x.plain)
     change(x)
     if before is not None:
-        x.recording_trace = RecordingTrace(
-            before.recorder, x.plain, None, before, (Reshape(x.shape),)
-        )
+        steps = (Reshape(x.shape),)
+        x.recording_trace = RecordingTrace(before.recorder, x.plain, None, before, steps)
 
 
 def _refused() -> None:
@@ -279,6 +281,66 @@ def _cut_or_filled(recorder: Recorder, x: Symbol, size: int) -> Symbol:
     return recorder.emit(ops.concat, (flat, zeros), axis=0)
 
 
+# -- decorators of the class of methods
+
+_Class = TypeVar("_Class", bound=type)
+
+
+def _writing(name: str) -> Callable[..., Any]:
+    """Return a method that writes a file, whose values are data if the program reads it again."""
+
+    def method(self: RecordedValue, *args: Any, **kwargs: Any) -> Any:
+        recorder = active()
+        if recorder is not None and recorder.locate():
+            recorder.note(name, "writes a file")
+            recorder.leaving.add_saved(self)
+        return getattr(self.plain, name)(*plains(args), **plains(kwargs))
+
+    return method
+
+
+def _with_methods_that_leave(kind: _Class) -> _Class:
+    """Class decorator: adds the methods of ndarray that give values to unrecorded code.
+
+    They give bytes, the number of an index, the truth of an array, or write a file.
+    """
+    for name in ("tobytes", "dumps", "__reduce__", "__reduce_ex__", "__dlpack__"):
+        setattr(kind, name, reading(name, AS_BYTES))
+    for name in ("tofile", "dump"):
+        setattr(kind, name, _writing(name))
+    kind.__index__ = reading("__index__", AS_NUMBER)
+    kind.__bool__ = reading("__bool__", AS_TRUTH, truth=True)
+    return kind
+
+
+def _with_fallbacks(kind: _Class) -> _Class:
+    """Class decorator: adds to each method and setter the fallback to NumPy's on plain arrays.
+
+    The methods that change the recorded and the plain array together get no fallback.
+    """
+    changing = {"shape", "setflags", "resize"}
+    for name, method in [*vars(PythonNumbers).items(), *vars(kind).items()]:
+        if name in changing:
+            continue
+        of_numpy = getattr(_NDARRAY, name, None)
+        if isinstance(method, property) and method.fset is not None:
+            fset = with_fallback(_method_of_numpy(of_numpy.__set__), "method")(method.fset)  # pyright: ignore
+            setattr(kind, name, property(method.fget, fset, None, method.__doc__))
+        elif callable(method) and callable(of_numpy):
+            setattr(kind, name, with_fallback(_method_of_numpy(of_numpy), "method")(method))
+    return kind
+
+
+def _method_of_numpy(of_numpy: Callable[..., Any]) -> Callable[..., Any]:
+    """Return NumPy's method on plain arrays, with the array of `out=` as its result."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        real = of_numpy(*plains(args), **plains(kwargs))
+        return real if kwargs.get("out") is None else kwargs["out"]
+
+    return call
+
+
 # -- the methods by name
 
 _byteswap = traced("byteswap", not_an_op)
@@ -286,6 +348,8 @@ _argsort = traced("argsort", sorting)
 _round = traced("round", in_ops(np.round))
 
 
+@_with_fallbacks
+@_with_methods_that_leave
 class Methods(PythonNumbers, RecordedValue):
     """The recorded methods of ndarray, under NumPy's names."""
 
@@ -323,9 +387,8 @@ class Methods(PythonNumbers, RecordedValue):
             return _argsort(self, *args, **kwargs)
         recorder.locate()
         real = recorder.call(self.plain.argsort, plains(args), plains(kwargs))
-        return _order_of_rows(
-            recorder, self, real, kwargs.get("order", (*args, None, None, None)[2])
-        )
+        order = kwargs.get("order", (*args, None, None, None)[2])
+        return _order_of_rows(recorder, self, real, order)
 
     def fill(self, value: Any) -> None:
         """Set every element to a value."""
@@ -370,7 +433,7 @@ class Methods(PythonNumbers, RecordedValue):
         if recorder is None:
             return real
         if real.dtype.names:
-            return recorder.move_structured(self, real, lambda field: field)
+            return move_structured(recorder, self, real, lambda field: field)
         return recorder.wrapped(real, recorder.before(self))
 
     def __copy__(self) -> Any:
@@ -433,6 +496,12 @@ class Methods(PythonNumbers, RecordedValue):
         real: Any = _NDARRAY.imag.__get__(self.plain)
         return recorder.outcome("imag", real, lambda: filled(recorder, real, 0))
 
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        if self.dtype.kind != "c":
+            _NDARRAY.imag.__set__(self.plain, plains(value))  # raises NumPy's error
+        _put_part(self, "imag", value)
+
     @property
     def base(self) -> Any:
         """The array that owns the memory, as in plain NumPy."""
@@ -441,12 +510,6 @@ class Methods(PythonNumbers, RecordedValue):
             owner = _NDARRAY.base.__get__(self)
         recorder = active()
         return owner if recorder is None else recorder.program_arrays.wrapper_of(owner)
-
-    @imag.setter
-    def imag(self, value: Any) -> None:
-        if self.dtype.kind != "c":
-            _NDARRAY.imag.__set__(self.plain, plains(value))  # raises NumPy's error
-        _put_part(self, "imag", value)
 
     @property
     def flags(self) -> Any:
@@ -502,56 +565,3 @@ def _put_part(x: RecordedValue, name: str, value: Any) -> None:
         setattr(x.plain, name, plains(value))
 
     put(getattr(x, name), ..., np.asarray(value) if is_literal(value) else value, write)
-
-
-def _writing(name: str) -> Callable[..., Any]:
-    """Return a method that writes a file, whose values are data if the program reads it again."""
-
-    def method(self: RecordedValue, *args: Any, **kwargs: Any) -> Any:
-        recorder = active()
-        if recorder is not None and recorder.locate():
-            recorder.note(name, "writes a file")
-            recorder.leaving.add_saved(self)
-        return getattr(self.plain, name)(*plains(args), **plains(kwargs))
-
-    return method
-
-
-def _reading_methods() -> None:
-    for name in ("tobytes", "dumps", "__reduce__", "__reduce_ex__", "__dlpack__"):
-        setattr(Methods, name, reading(name, AS_BYTES))
-    for name in ("tofile", "dump"):
-        setattr(Methods, name, _writing(name))
-    Methods.__index__ = reading("__index__", AS_NUMBER)
-    Methods.__bool__ = reading("__bool__", AS_TRUTH, truth=True)
-
-
-_reading_methods()
-
-
-def _rescued_methods() -> None:
-    """Give each method the fallback to NumPy's method on plain arrays.
-
-    The methods that change the recorded and the plain array together get no fallback.
-    """
-    changing = {"shape", "setflags", "resize"}
-    for name, method in [*vars(PythonNumbers).items(), *vars(Methods).items()]:
-        if name in changing:
-            continue
-        of_numpy = getattr(_NDARRAY, name, None)
-        if isinstance(method, property) and method.fset is not None:
-            fset = rescued(_plainly(of_numpy.__set__), "method")(method.fset)  # pyright: ignore
-            setattr(Methods, name, property(method.fget, fset, None, method.__doc__))
-        elif callable(method) and callable(of_numpy):
-            setattr(Methods, name, rescued(_plainly(of_numpy), "method")(method))
-
-
-def _plainly(of_numpy: Callable[..., Any]) -> Callable[..., Any]:
-    def call(*args: Any, **kwargs: Any) -> Any:
-        real = of_numpy(*plains(args), **plains(kwargs))
-        return real if kwargs.get("out") is None else kwargs["out"]
-
-    return call
-
-
-_rescued_methods()

@@ -133,7 +133,7 @@ def cast_objects(recorder: Recorder, objects: Array, real: Array) -> Symbol:
     return recorder.reshaped(cast, real.shape)
 
 
-def takes(ufunc: np.ufunc, inputs: Sequence[Any]) -> bool:
+def is_on_objects(ufunc: np.ufunc, inputs: Sequence[Any]) -> bool:
     """Whether a call of a ufunc on recorded values is one on recorded numbers of Python.
 
     A function of the program must ask before it reads them.
@@ -167,8 +167,7 @@ def _as_objects(recorder: Recorder, name: str, value: Any) -> Any:
     if isinstance(value, (RecordedValue, TracedScalar)):
         numbers = numbers_of(value)
         if numbers is None:
-            reason = "makes object, which no graph has"
-            recorder.read(name, value, reason)
+            recorder.read(name, value, "makes object, which no graph has")
         return plain(value) if numbers is None else numbers
     if isinstance(value, RecordedNumber):
         number = np.empty((), object)

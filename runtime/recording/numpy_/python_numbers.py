@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
 from math import isnan
 from types import CodeType, FrameType, FunctionType, MethodType
-from typing import Any, SupportsIndex, cast
+from typing import Any, SupportsIndex, TypeVar, cast
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -76,7 +76,7 @@ def _symbol_going_on(value: Any) -> Symbol | None:
     recorder = active()
     if recorder is None or not recorder.locate() or not recorder.has_narrow_dtypes:
         return None
-    if recorder.sites.leaves():
+    if recorder.sites.is_escape():
         return None
     symbol = recorder.before(value)
     return None if symbol is None or symbol.dtype.is_complex else symbol
@@ -88,7 +88,7 @@ def float_of_symbol(symbol: Symbol, number: float) -> float:
     if recorder is None:
         return number
     symbol = recorder.cast(recorder.reshaped(symbol, ()), DType.float64)
-    return _with(number, recorder.wrapped(np.float64(number), symbol))
+    return _recorded_float(number, recorder.wrapped(np.float64(number), symbol))
 
 
 def int_of_symbol(symbol: Symbol, number: int) -> int:
@@ -97,7 +97,7 @@ def int_of_symbol(symbol: Symbol, number: int) -> int:
     if recorder is None:
         return number
     symbol = recorder.cast(recorder.reshaped(symbol, ()), DType.int64)
-    return _int_with(number, recorder.wrapped(np.int64(number), symbol))
+    return _recorded_int(number, recorder.wrapped(np.int64(number), symbol))
 
 
 def numbers_of(array: RecordedValue | TracedScalar) -> np.ndarray[Any, Any] | None:
@@ -136,7 +136,7 @@ def function_of(name: str, value: Any, number: float) -> Any:
     if not isinstance(x, TracedFloat):
         return number
     with np.errstate(all="ignore"):
-        return _with(number, getattr(np, name)(x.scalar))
+        return _recorded_float(number, getattr(np, name)(x.scalar))
 
 
 def rounded(name: str, value: Any, number: int, function: Callable[..., Any] | None = None) -> Any:
@@ -157,7 +157,7 @@ def is_watched(function: Callable[..., Any]) -> bool:
     return isinstance(function, FunctionType) and id(function.__code__) in WATCHED
 
 
-def _with(number: float, scalar: Any) -> Any:
+def _recorded_float(number: float, scalar: Any) -> Any:
     """Return a recorded float with the symbol of a scalar, which NumPy may have rounded otherwise.
 
     It is a plain one if the scalar has another value.
@@ -175,7 +175,7 @@ def _with(number: float, scalar: Any) -> Any:
     return result
 
 
-def _int_with(number: int, scalar: Any) -> Any:
+def _recorded_int(number: int, scalar: Any) -> Any:
     """Return a recorded integer with the symbol of a scalar of the same value."""
     recorder = active()
     assert recorder is not None and plain(scalar) == number
@@ -205,7 +205,7 @@ class PythonNumbers:
         real = plain(self)
         is_short = real.dtype.kind == "f" and real.ndim == 1 and real.size <= SHORT
         recorder = active() if is_short else None
-        if recorder is not None and recorder.has_narrow_dtypes and not recorder.sites.leaves():
+        if recorder is not None and recorder.has_narrow_dtypes and not recorder.sites.is_escape():
             return list(map(traced_float, cast("Any", self), real.tolist()))
         return number_of("tolist", self, real.tolist())
 
@@ -219,67 +219,15 @@ class PythonNumbers:
         return number_of("complex", self, complex(plain(self)))
 
 
-# -- classes
-
-
-class _Number(Texts):
-    """The methods that recorded floats and integers share.
-
-    A call of their classes, as `type(x)(value)`, makes a plain number.
-    """
-
-    __slots__ = ()
-
-    plain: Any
-    scalar: Any
-
-    def __new__(cls, *args: Any) -> Any:
-        """Return a plain number."""
-        return cls.__mro__[-2](*args)
-
-    def __float__(self) -> float:
-        return number_of("float", self.scalar, float(self.plain))
-
-    def __int__(self) -> int:
-        return number_of("int", self.scalar, int(self.plain))
-
-    def __bool__(self) -> bool:
-        return bool(self.scalar != 0)
-
-    def conjugate(self, *_: Any) -> Any:
-        """Return the number itself."""
-        return self
-
-    real = property(conjugate)
-    __copy__ = __deepcopy__ = conjugate
-
-    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
-        return type(self.plain), (number_of("__reduce_ex__", self.scalar, self.plain),)
-
-
-class RecordedFloat(_Number, TracedFloat):
-    """A Python float whose arithmetic is recorded, as that of a float64 without its warnings."""
-
-    __slots__ = ()
-
-    def __round__(self, *digits: Any) -> Any:
-        number = round(self.plain, *plains(digits))
-        if type(number) is int:
-            return rounded("round", self, number, np.rint)
-        return number_of("round", self.scalar, number)
-
-
-class RecordedInt(_Number, TracedInt):
-    """A Python integer whose arithmetic is recorded as that of an int64, while it fits in one."""
-
-    numerator = _Number.real  # pyright: ignore[reportIncompatibleMethodOverride]
-    __floor__ = __ceil__ = __trunc__ = cast("Any", _Number.conjugate)
-
-    def __round__(self, *digits: Any) -> Any:
-        return _read("round", self).__round__(*plains(digits)) if digits else self
-
-
 # -- operators
+
+_BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "divmod")
+_OF_BITS = ("and", "or", "xor", "lshift", "rshift")
+_UNARY = ("neg", "pos", "abs", "lt", "le", "gt", "ge", "eq", "ne")
+_ARITHMETIC = (*(f"__{x}__" for x in (*_BINARY, *_UNARY)), *(f"__r{x}__" for x in _BINARY))
+_OF_INTEGERS = ("__invert__", *(f"__{y}{x}__" for x in _OF_BITS for y in ("", "r")))
+_QUOTIENTS = "__truediv__", "__rtruediv__"
+_COMPARISONS = {f"__{x}__": getattr(operator, x) for x in ("lt", "le", "gt", "ge", "eq", "ne")}
 
 
 def _float_operator(name: str) -> Callable[..., Any]:
@@ -302,7 +250,7 @@ def _float_operator(name: str) -> Callable[..., Any]:
             scalar = getattr(self.scalar, name)(*operands)
         if type(number) is bool:
             return number
-        return _with(number, scalar)
+        return _recorded_float(number, scalar)
 
     method.__name__ = name
     return method
@@ -339,7 +287,8 @@ def _int_operator(name: str) -> Callable[..., Any]:
             return number
         if not isinstance(scalar, TracedScalar) or plain(scalar) != number:
             return _read_all(name, number, self, *others)
-        return _int_with(number, scalar) if type(number) is int else _with(number, scalar)
+        make: Any = _recorded_int if type(number) is int else _recorded_float
+        return make(number, scalar)
 
     def _is_alike(x: Any) -> bool:
         """Whether NumPy computes this operand or result as Python does."""
@@ -350,10 +299,6 @@ def _int_operator(name: str) -> Callable[..., Any]:
     bound = EXACT if name in _QUOTIENTS else 2**63
     method.__name__ = name
     return method
-
-
-_QUOTIENTS = "__truediv__", "__rtruediv__"
-_COMPARISONS = {f"__{x}__": getattr(operator, x) for x in ("lt", "le", "gt", "ge", "eq", "ne")}
 
 
 def _not_implemented(*_: Any) -> Any:
@@ -414,36 +359,108 @@ def read_number(name: str, value: Any) -> None:
 def _reading_method(base: type[Any], name: str) -> Any:
     own = getattr(base, name)
     if not callable(own):
-        return property(lambda self: getattr(_read(name, self), name))
+        return property(lambda self: getattr(_read_plain(name, self), name))
 
     def method(self: RecordedFloat | RecordedInt, *args: Any) -> Any:
-        return getattr(_read(name, self), name)(*map(partial(_read, name), args))
+        return getattr(_read_plain(name, self), name)(*map(partial(_read_plain, name), args))
 
     method.__name__ = name
     return method
 
 
-def _read(name: str, value: Any) -> Any:
+def _read_plain(name: str, value: Any) -> Any:
     read_number(name, value)
     return plain(value)
+
+
+# -- classes
+
+
+class _Number(Texts):
+    """The methods that recorded floats and integers share.
+
+    A call of their classes, as `type(x)(value)`, makes a plain number.
+    """
+
+    __slots__ = ()
+
+    plain: Any
+    scalar: Any
+
+    def __new__(cls, *args: Any) -> Any:
+        """Return a plain number."""
+        return cls.__mro__[-2](*args)
+
+    def __float__(self) -> float:
+        return number_of("float", self.scalar, float(self.plain))
+
+    def __int__(self) -> int:
+        return number_of("int", self.scalar, int(self.plain))
+
+    def __bool__(self) -> bool:
+        return bool(self.scalar != 0)
+
+    def conjugate(self, *_: Any) -> Any:
+        """Return the number itself."""
+        return self
+
+    real = property(conjugate)
+    __copy__ = __deepcopy__ = conjugate
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
+        return type(self.plain), (number_of("__reduce_ex__", self.scalar, self.plain),)
+
+
+_MAKING = ("__class_getitem__", "__getformat__", "fromhex", "from_bytes")
+_OF_OBJECTS = frozenset((*_MAKING, *dir(object)))
+"""The attributes of numbers that do not depend on the value."""
+_Class = TypeVar("_Class", bound=type)
+
+
+def _with_attributes(
+    operator_of: Callable[[str], Any], names: Iterable[str]
+) -> Callable[[_Class], _Class]:
+    """Class decorator: adds the attributes of Python's number that the class does not define.
+
+    Those of `names` are operators, made by `operator_of(name)`; all others read the number.
+    """
+
+    def add(kind: _Class) -> _Class:
+        base: Any = kind.__mro__[-2]
+        for name in names:
+            setattr(kind, name, operator_of(name))
+        for name in (*(x for x in dir(base) if x not in _OF_OBJECTS), "__hash__"):
+            if name not in {*vars(kind), *vars(_Number), "imag", "denominator"}:
+                setattr(kind, name, _reading_method(base, name))
+        return kind
+
+    return add
+
+
+@_with_attributes(_float_operator, _ARITHMETIC)
+class RecordedFloat(_Number, TracedFloat):
+    """A Python float whose arithmetic is recorded, as that of a float64 without its warnings."""
+
+    __slots__ = ()
+
+    def __round__(self, *digits: Any) -> Any:
+        number = round(self.plain, *plains(digits))
+        if type(number) is int:
+            return rounded("round", self, number, np.rint)
+        return number_of("round", self.scalar, number)
+
+
+@_with_attributes(_int_operator, (*_ARITHMETIC, *_OF_INTEGERS))
+class RecordedInt(_Number, TracedInt):
+    """A Python integer whose arithmetic is recorded as that of an int64, while it fits in one."""
+
+    numerator = _Number.real  # pyright: ignore[reportIncompatibleMethodOverride]
+    __floor__ = __ceil__ = __trunc__ = cast("Any", _Number.conjugate)
+
+    def __round__(self, *digits: Any) -> Any:
+        return _read_plain("round", self).__round__(*plains(digits)) if digits else self
 
 
 _RECORDED = frozenset((RecordedFloat, RecordedInt))
 _FLOATS = frozenset((float, RecordedFloat))
 _NUMBERS = frozenset((int, float, bool, *_RECORDED))
-_BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "divmod")
-_OF_BITS = ("and", "or", "xor", "lshift", "rshift")
-_UNARY = ("neg", "pos", "abs", "lt", "le", "gt", "ge", "eq", "ne")
-for _name in (*(f"__{x}__" for x in (*_BINARY, *_UNARY)), *(f"__r{x}__" for x in _BINARY)):
-    setattr(RecordedFloat, _name, _float_operator(_name))
-    setattr(RecordedInt, _name, _int_operator(_name))
-for _name in ("__invert__", *(f"__{y}{x}__" for x in _OF_BITS for y in ("", "r"))):
-    setattr(RecordedInt, _name, _int_operator(_name))
-_OF_OBJECTS = frozenset(
-    ("__class_getitem__", "__getformat__", "fromhex", "from_bytes", *dir(object))
-)
-"""The attributes of numbers that do not depend on the value."""
-for _class, _base in ((RecordedFloat, float), (RecordedInt, int)):
-    for _name in (*(x for x in dir(_base) if x not in _OF_OBJECTS), "__hash__"):
-        if _name not in {*vars(_class), *vars(_Number), "imag", "denominator"}:
-            setattr(_class, _name, _reading_method(_base, _name))

@@ -1,4 +1,7 @@
-"""The ops that recording emits for NumPy's universal functions, their methods and their `out=`."""
+"""The ops that recording emits for NumPy's universal functions, their methods and their `out=`.
+
+`emit` is for calls, `call_ufunc_method` for `reduce` and the like, `store` for results in `out=`.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +32,7 @@ from graphir.runtime.recording.numpy_.method_ops import (
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.results import described
 from graphir.runtime.recording.subscripts import add_at, adds_exactly
-from graphir.runtime.recording.values import (
-    RecordedValue,
-    Result,
-    UnrecordedError,
-    plain,
-    plains,
-)
+from graphir.runtime.recording.values import RecordedValue, Result, UnrecordedError, plain, plains
 from graphir.semantics.numpy_loops import CLIP, LIKE_POWERS, has_op_bits, loop_attribute
 from graphir.semantics.sums import SumOrder
 
@@ -180,7 +177,7 @@ def stored(
 # -- the methods reduce, accumulate, outer and at
 
 
-def at(recorder: Recorder, ufunc: np.ufunc, inputs: tuple[Any, ...]) -> None:
+def call_at(recorder: Recorder, ufunc: np.ufunc, inputs: tuple[Any, ...]) -> None:
     """Call `ufunc.at`, the unbuffered x[places] op= y: sums at indices, or a new input for x."""
     target, name = inputs[0], f"{ufunc.__name__}.at"
     if isinstance(target, RecordedValue) and adds_exactly(target, ufunc, *inputs[2:]):
@@ -197,7 +194,7 @@ def at(recorder: Recorder, ufunc: np.ufunc, inputs: tuple[Any, ...]) -> None:
     note_writes(recorder, name, arrays_of(target))
 
 
-def method_of(
+def call_ufunc_method(
     recorder: Recorder,
     ufunc: np.ufunc,
     method: str,

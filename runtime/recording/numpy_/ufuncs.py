@@ -1,4 +1,8 @@
-"""Recording of calls of NumPy's universal functions on recorded values."""
+"""Recording of calls of NumPy's universal functions on recorded values.
+
+`call` is for ufuncs, by `__array_ufunc__`; `operate` for operators of scalars. The ops are those of
+`ufunc_ops`.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +22,12 @@ from graphir.numpy_api.signatures import bound, without_usual_axes
 from graphir.numpy_api.ufuncs import COMPOUNDS, OPS, PARTS
 from graphir.public import DType, GraphirError, Symbol, ops
 from graphir.runtime.recording.builder import is_truncation
-from graphir.runtime.recording.fallback import rescued
+from graphir.runtime.recording.fallback import with_fallback
 from graphir.runtime.recording.numpy_ import dates, objects
 from graphir.runtime.recording.numpy_.ufunc_ops import (
-    at,
+    call_at,
+    call_ufunc_method,
     emit,
-    method_of,
     outs_of,
     plain_kwargs,
     returned,
@@ -44,22 +48,22 @@ from graphir.semantics.numpy_loops import adds_in_memory_order, has_op_bits
 Kwargs: TypeAlias = Mapping[str, Any]
 
 
-def _plainly(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Kwargs) -> Any:
+def _call_numpy_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: Kwargs) -> Any:
     real = getattr(ufunc, method)(*map(plains, inputs), **plain_kwargs(kwargs))
     return returned(kwargs.get("out"), real)
 
 
-@rescued(_plainly, "ufunc")
+@with_fallback(_call_numpy_ufunc, "ufunc")
 def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a ufunc, or a method of a ufunc, on recorded operands; record the ops of its result."""
     recorder = recording()
     recorder.locate()
-    if (recorder.objects.has_numbers or ufunc not in OPS) and objects.takes(ufunc, inputs):
+    if (recorder.objects.has_numbers or ufunc not in OPS) and objects.is_on_objects(ufunc, inputs):
         return objects.call(ufunc, method, inputs, kwargs)
     if method == "__call__" and not kwargs and ufunc.nout == 1:
         args = _operands(recorder, ufunc, inputs)
         if args is None and np.ma.MaskedArray in map(type, inputs):
-            return of_masked(ufunc, inputs)
+            return call_on_masked(ufunc, inputs)
         values = [
             operand.plain if isinstance(operand, RecordedValue) else plain(operand)
             for operand in inputs
@@ -68,14 +72,13 @@ def call(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str
         real = recorder.call(ufunc, values, {})
         if counts and type(real) is np.ndarray and real.nbytes >= LEAST_BYTES:
             real = _as_elided(ufunc, inputs, counts, values, real)
-        return recorder.outcome(
-            ufunc.__name__, real, partial(_emitted, recorder, ufunc, args, values, real)
-        )
+        symbolic = partial(_emitted, recorder, ufunc, args, values, real)
+        return recorder.outcome(ufunc.__name__, real, symbolic)
     if method == "__call__":
         return _call_with(recorder, ufunc, inputs, kwargs)
     if method == "at":
-        return at(recorder, ufunc, inputs)
-    return method_of(recorder, ufunc, method, inputs, kwargs)
+        return call_at(recorder, ufunc, inputs)
+    return call_ufunc_method(recorder, ufunc, method, inputs, kwargs)
 
 
 _REFLECTED: dict[Any, str] = {
@@ -87,7 +90,7 @@ _REFLECTED: dict[Any, str] = {
 """The methods of a masked right operand, which Python asks before those of a plain array."""
 
 
-def of_masked(ufunc: np.ufunc, inputs: Sequence[Any]) -> Any:
+def call_on_masked(ufunc: np.ufunc, inputs: Sequence[Any]) -> Any:
     """Return a ufunc of masked arrays: the method of the operator, or the ufunc of their data."""
     masked = next(x for x in inputs if type(x) is np.ma.MaskedArray)
     if ufunc in _REFLECTED and masked is inputs[-1] and runs_operator(program_frame()):
@@ -162,18 +165,18 @@ def _emitted(
     return result
 
 
-def _operated(function: Callable[..., Any], ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
+def _call_operator(function: Callable[..., Any], ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
     return function(*map(plain, inputs))
 
 
-@rescued(_operated, "operator")
+@with_fallback(_call_operator, "operator")
 def operate(function: Callable[..., Any], ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
     """Apply an operator to NumPy scalars, which is faster than its ufunc, and record the ufunc."""
     recorder = recording()
     recorder.locate()
     if type(inputs[-1]) is np.ma.MaskedArray:
         return NotImplemented
-    if recorder.objects.has_numbers and objects.takes(ufunc, inputs):
+    if recorder.objects.has_numbers and objects.is_on_objects(ufunc, inputs):
         return objects.call(ufunc, "__call__", inputs, {})
     real = recorder.call(function, map(plain, inputs), {})
     if not hasattr(real, "dtype"):
@@ -233,7 +236,7 @@ def _call_with(recorder: Recorder, ufunc: np.ufunc, inputs: Sequence[Any], kwarg
         result = _result(recorder, ufunc, cast_args, place, cast_values, views)
         if mask is True:
             return result
-        return _chosen(recorder, condition, result, before[place], out[place], mask)
+        return _masked_result(recorder, condition, result, before[place], out[place], mask)
 
     results: list[Any] = []
     outputs: Any = real if ufunc.nout > 1 else (real,)
@@ -304,9 +307,8 @@ def _in_loop(
     if signature is None:
         signature = (None,) * ufunc.nin + (_loop_dtype(kwargs["dtype"]),) * ufunc.nout
     types: Any = [type(v) if is_literal(v) else np.asarray(v).dtype for v in values]
-    loop = ufunc.resolve_dtypes(
-        (*types, *[None] * ufunc.nout), signature=signature, casting="unsafe"
-    )
+    all_types = (*types, *[None] * ufunc.nout)
+    loop = ufunc.resolve_dtypes(all_types, signature=signature, casting="unsafe")
     op = OPS[ufunc] or ops.add
     casts = tuple(
         recorder.cast(arg, DType.from_numpy(to), op.operand(i), op.name)
@@ -326,7 +328,7 @@ def _loop_dtype(dtype: Any) -> Any:
     return np.dtype(dtype)
 
 
-def _chosen(
+def _masked_result(
     recorder: Recorder,
     condition: Symbol | None,
     result: Symbol,

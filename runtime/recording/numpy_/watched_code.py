@@ -1,8 +1,9 @@
-"""The code of a recorded program, whose calls and operators pass through the functions of `calls`.
+"""The code of a recorded program, whose calls and operators pass through functions of a recording.
 
 While a recording runs, the functions of the program have other code: their own, with a look at each
 function before they call it. The line numbers and columns are the same. Python finds the functions
-of `calls` among its builtins, by names that no program has.
+of `calls` and `operand_proxies` among its builtins, by names that no program has (see `_HOOKS`).
+Start at `calls_recorded`.
 """
 
 from __future__ import annotations
@@ -22,17 +23,7 @@ import numpy as np
 
 from graphir.promotion.scalars import identity_key
 from graphir.runtime.recording.captured import INSTALLED, is_user
-from graphir.runtime.recording.numpy_.calls import (
-    called_method,
-    callee,
-    container,
-    formatted,
-    from_attribute,
-    left_operand,
-    read_integer,
-    right_operand,
-    sequence,
-)
+from graphir.runtime.recording.numpy_ import calls, operand_proxies
 from graphir.runtime.recording.numpy_.python_numbers import WATCHED
 from graphir.runtime.recording.values import active, plain
 from graphir.source_text import displayed_path, is_cell
@@ -41,7 +32,7 @@ CALLEE, TEXT, ATTRIBUTE = "__graphir_callee__", "__graphir_text__", "__graphir_a
 OWNER = "__graphir_owner__"
 METHOD, LEFT, RIGHT = "__graphir_method__", "__graphir_left__", "__graphir_right__"
 INTO, FROM, READ = "__graphir_into__", "__graphir_from__", "__graphir_read__"
-"""The names of the functions of `calls` in the code of a recorded program (see `_HOOKS`)."""
+"""The names of the functions of a recording in the code of a recorded program (see `_HOOKS`)."""
 
 _READING_NAMES = (
     *("reduce", "accumulate", "reduceat", "outer"),
@@ -145,16 +136,16 @@ def _is_computed(node: ast.expr) -> bool:
 
 
 _HOOKS: dict[str, Callable[..., Any]] = {
-    CALLEE: callee,
-    TEXT: formatted,
-    ATTRIBUTE: from_attribute,
+    CALLEE: calls.callee,
+    TEXT: calls.formatted,
+    ATTRIBUTE: calls.from_attribute,
     OWNER: plain,
-    METHOD: called_method,
-    LEFT: left_operand,
-    RIGHT: right_operand,
-    INTO: container,
-    FROM: sequence,
-    READ: read_integer,
+    METHOD: calls.called_method,
+    LEFT: operand_proxies.left_operand,
+    RIGHT: operand_proxies.right_operand,
+    INTO: operand_proxies.container,
+    FROM: operand_proxies.sequence,
+    READ: operand_proxies.read_integer,
 }
 """The functions that watched code calls. They stay among Python's builtins after a recording, since
 modules that the program has imported meanwhile keep their watched code."""
