@@ -155,7 +155,6 @@ class LossTrials:
         steps = [
             x for x in self._symbols[place] if x.op.kind == "elementwise" and not is_conversion(x)
         ]
-        steps += [arg for x in steps[:1] for arg in x.args if arg.op is x.op]
         is_one_op = len({x.op.name for x in steps}) == 1
         return is_one_op and len(steps) > sum(any(map(_is_number, x.args)) for x in steps) == 1
 
@@ -170,7 +169,10 @@ class LossTrials:
         source = self.subject.graph.storage_dtype(symbol.args[0])
         if source.is_integer and target.is_inexact and self.errors[i].is_integer:
             return True
-        kinds = {"asked" if x.in_call else x.kind for x in origins_of(symbol)}
+        kinds = {
+            "asked" if x.in_call or x.operand == INTERMEDIATE else x.kind
+            for x in origins_of(symbol)
+        }
         if not symbol.shape or kinds - {"implicit", "assignment", "exporter"}:
             return False
         greatest = 0.0 if measured.worst is None else abs(measured.worst[0])

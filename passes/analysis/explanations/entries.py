@@ -149,11 +149,19 @@ class EntryWalk:
             entry = Entry(symbol, None, dtype, dtype)
         if entry is None:
             return dtype
-        is_given = entry.birth is not None and entry.birth.index in self._given
-        if is_given or self._is_inside(entry):
+        if self._is_inside(entry) or self._is_count(entry):
+            return dtype
+        if entry.birth is not None and entry.birth.index in self._given:
             self.mixed.append(entry)
             return dtype
         return self._enter(entry)
+
+    def _is_count(self, entry: Entry) -> bool:
+        """Whether integers meet a count or an index, whose dtype is the library's."""
+        birth = entry.birth
+        if birth is None or birth.op is ops.cast or self.keep is not None:
+            return False
+        return birth.op.signature in _BY_DESIGN and entry.dtype.is_integer
 
     def _enter(self, entry: Entry) -> DType:
         """Note an entry, and return the dtype with which the walk goes on."""
