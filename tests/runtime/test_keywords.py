@@ -23,6 +23,7 @@ from graphir.runtime.recording.numpy_ import (
     functions,
     method_ops,
     methods,
+    outside_data,
     ufunc_ops,
     ufuncs,
 )
@@ -35,14 +36,14 @@ FORWARDING = {
     makers._of_types,
     makers._by_python_code,
     makers._of_bytes,
-    creation._converted,
-    creation._external,
-    creation._aside,
-    creation._of_list,
-    creation._of_buffer,
+    creation._record_array,
+    outside_data.record_outside,
+    outside_data._record_source,
+    creation._record_of_list,
+    outside_data._record_buffer,
     functions._einsum,
-    functions._crossed,
-    functions._windows,
+    functions._cross,
+    functions._sliding_windows,
     method_ops.not_an_op,  # an input in any case
 }
 """The handlers that hand every argument on to NumPy."""
@@ -56,7 +57,7 @@ def rows() -> Iterator[Row]:
     yield from ((function, handler, 0) for function, handler in FUNCTIONS.items())
     yield np.copyto, element_access._copyto, 1
     yield from ((getattr(np, name), record, 2) for name, record in makers._RECORDS.items())
-    yield from ((function, handler, 1) for function, handler in functions._OWN.items())
+    yield from ((function, handler, 1) for function, handler in functions._HANDLERS.items())
     yield from ((function, handler, 2) for function, handler in functions._SYMBOLIC.items())
     yield from (
         (getattr(np.ndarray, name), handler, 3) for name, handler in methods._REORDERING.items()
@@ -66,13 +67,13 @@ def rows() -> Iterator[Row]:
     for name, handler in ufunc_ops._PARAMETERS.items():
         yield getattr(np.add, name), handler, 0
     yield np.add, ufuncs._settings, 0
-    yield np.array, creation._conversion, 0
+    yield np.array, creation._array_parameters, 0
     for symbolic, names in (
         (functions.full_of, "full"),
         (functions.filling(0), "zeros"),
         (functions.filling(0, is_empty=True), "empty"),
-        (creation._arange, "arange"),
-        (creation._eye, "eye"),
+        (creation._arange_symbol, "arange"),
+        (creation._eye_symbol, "eye"),
     ):
         yield getattr(np, names), symbolic, 2
     for kind in (SymbolicArray, SymbolicScalar, SymbolicSelection):
@@ -249,7 +250,7 @@ NEWER: dict[str, tuple[Any, ...]] = {
     "diff": (X,),
     "pad": (X, 1),
 }
-TABLES = (FUNCTIONS, functions._SYMBOLIC, functions._OWN)
+TABLES = (FUNCTIONS, functions._SYMBOLIC, functions._HANDLERS)
 
 
 @pytest.fixture

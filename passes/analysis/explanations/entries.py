@@ -92,12 +92,24 @@ class EntryWalk:
             self._walk()
 
     def _walk(self) -> None:
-        data, dtypes = self._data, self.dtypes
+        data, dtypes, is_trial = self._data, self.dtypes, bool(self.edits or self.casts)
         for symbol in self.graph.symbols:
-            if not data.isdisjoint(x.index for x in symbol.args):
-                data.add(symbol.index)
-            is_value = not isinstance(symbol.type, NoTensorType)
-            dtypes.append(self._dtype(symbol) if is_value else None)
+            args, type_ = symbol.args, symbol.type
+            for arg in args:
+                if arg.index in data:
+                    data.add(symbol.index)
+                    break
+            if type(type_) is not TensorType:
+                dtypes.append(None)
+                continue
+            for arg in args:  # most symbols have the dtype of all their operands: no call for them
+                if dtypes[arg.index] is not type_.dtype:
+                    break
+            else:
+                if args and not is_trial and symbol.op not in _SPECIAL:
+                    dtypes.append(type_.dtype)
+                    continue
+            dtypes.append(self._dtype(symbol))
 
     def reaches(self, symbol: Symbol) -> bool:
         """Whether a symbol depends on the data."""
@@ -140,9 +152,6 @@ class EntryWalk:
         if self._has_other_operands(symbol):
             dtype = self._inferred(symbol)
         if not self.reaches(symbol):
-            return dtype
-        is_one = all(self.dtypes[x.index] is dtype for x in symbol.args)
-        if is_one and symbol.op is not ops.cast and symbol.op not in _UPDATES:
             return dtype
         entry = self._entry(symbol, dtype)
         if entry is None and self._is_too_wide(dtype):
@@ -301,10 +310,11 @@ class EntryWalk:
         """
         wrong: dict[int, DType] = {}
         for symbol in self.graph.symbols:
-            for carry in symbol.args[1:2] if type(symbol.op) is Junction else ():
-                is_carry = type(carry.op) is Junction and carry.op.enters and not symbol.op.enters
+            leaves = type(symbol.op) is Junction and not symbol.op.enters
+            for carry in symbol.args[1:2] if leaves else ():
+                enters = type(carry.op) is Junction and carry.op.enters
                 given, taken = self.dtypes[symbol.args[0].index], self.dtypes[carry.index]
-                if is_carry and given is not taken:
+                if enters and given is not taken:
                     to = given if taken.weak else carry.type.dtype
                     if self._pinned.get(carry.index) is not to and taken is not carry.type.dtype:
                         wrong[carry.index] = to
@@ -483,3 +493,5 @@ def _is_update(symbol: Symbol) -> bool:
 
 
 _UPDATES = (ops.slice_update, ops.scatter)
+_SPECIAL = (ops.cast, *_UPDATES)
+"""The ops whose results may have another dtype than the values that they are made of."""

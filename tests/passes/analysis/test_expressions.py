@@ -92,7 +92,7 @@ FIXES = [
     ("max", "int64", "float16", "x + y", ['x.astype("float16") + y']),
     ("jax", "float32", "float64", "x + y", ['x.astype("float64") + y']),
     ("jax", "float16", "float32", "x + y[0]", ['x.astype("float32") + y[0]']),
-    ("numpy", "float32", "int8", "x + np.float64(2)", ['x + np.float32(2)']),
+    ("numpy", "float32", "int8", "x + np.float64(2)", ["x + np.float32(2)"]),
     ("numpy", "float32", "int8", "x + np.float64(.1)", ['x.astype("float64") + np.float64(.1)']),
     ("max", "float16", "int8", "x + 1e-9", ['x.astype("float32") + 1e-9']),
     ("max", "float16", "int8", "x + 2.2", [""]),

@@ -42,6 +42,7 @@ COMMANDS = {
     "diff": "diff mine.json numpy",
     "audit": "audit script.py:f --input x.npy --rules numpy --against mine.json",
     "casts": "casts g.gir --against mine.json",
+    "annotate": "annotate own.gir --rules mine.json",
     "draw": "draw own.gir --rules mine.json --format dot",
     "export": "export own.gir --rules mine.json --to python",
     "lower": "lower own.gir --rules mine.json",
@@ -50,11 +51,15 @@ COMMANDS = {
 }
 
 
+SILENT = ("table", "plan", "run", "export", "annotate")
+"""The commands whose output does not name the rule set."""
+
+
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
 def test_a_command_takes_a_file(folder: Path, command: str) -> None:
     _, out, err = cli(*command.split())
     assert err == ""
-    assert "of_a_file" in out or command.startswith(("table", "plan", "run", "export"))
+    assert "of_a_file" in out or command.startswith(SILENT)
 
 
 @pytest.mark.parametrize("command", ["casts", "audit", "draw", "lower", "plan", "run"])
