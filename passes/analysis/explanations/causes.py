@@ -18,6 +18,7 @@ from graphir.passes.analysis.casts.behind_casts import uncast
 from graphir.passes.analysis.explanations.edits import (
     Edit,
     birth_edit,
+    combined,
     dtype_edit,
     operand_edit,
     value_edit,
@@ -172,7 +173,7 @@ class _Search:
         complete = {x.place.place for x in edits} >= {x.step.location.place for x in entries}
         if edits and complete and len(edits) <= MOST and self._holds(entries, defaults, casts):
             operands = [uncast(self.graph.symbols[at].args[i]) for at, i in casts]
-            yield Remedy(tuple(edits), "inferred", wanted, self._loss(operands, wanted))
+            yield Remedy(combined(edits), "inferred", wanted, self._loss(operands, wanted))
         if self.walk.keep is not None and first.step.args:
             values = {x.step.index: x.wanted for x in entries}
             edits = dict.fromkeys(filter(None, (value_edit(x.step, x.wanted) for x in entries)))
@@ -244,9 +245,9 @@ def _together(causes: Sequence[Cause]) -> Iterator[Cause]:
         elif cause.outputs in led or len(fixes) < len(alike) or len(fixes) > MOST:
             yield cause._replace(fix=None)
         else:
-            edits = dict.fromkeys(edit for x in fixes for edit in x.edits)
+            edits = combined(edit for x in fixes for edit in x.edits)
             loses = next((x.loses for x in fixes if x.loses is not None), None)
-            yield cause._replace(fix=fixes[0]._replace(edits=tuple(edits), loses=loses))
+            yield cause._replace(fix=fixes[0]._replace(edits=edits, loses=loses))
         led.add(cause.outputs)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from graphir.location import Location
@@ -30,6 +30,32 @@ class Edit(NamedTuple):
 
     place: Location
     text: str
+
+
+def combined(edits: Iterable[Edit]) -> tuple[Edit, ...]:
+    """Return the edits, with one edit for each expression and the edited ones inside of it."""
+    outer: list[Edit] = []
+    for edit in sorted(dict.fromkeys(edits), key=lambda x: _span(x.place), reverse=True):
+        inside = next((x for x in outer if _contains(x.place, edit.place)), None)
+        source = expression(edit.place)
+        if inside is None or source is None:
+            outer.append(edit)
+        elif source.brief in inside.text:
+            text = inside.text.replace(source.brief, edit.text, 1)
+            outer[outer.index(inside)] = inside._replace(text=text)
+    return tuple(sorted(outer, key=lambda x: x.place.place))
+
+
+def _span(place: Location) -> tuple[int, int]:
+    _, line, column, end_line, end_column = place.place
+    return end_line - line, end_column - column
+
+
+def _contains(outer: Location, inner: Location) -> bool:
+    file, line, column, end_line, end_column = outer.place
+    other, *start, inner_line, inner_column = inner.place
+    is_after = [line, column] <= start
+    return file == other and is_after and (inner_line, inner_column) <= (end_line, end_column)
 
 
 def birth_edit(birth: Symbol, dtype: DType) -> Edit | None:
