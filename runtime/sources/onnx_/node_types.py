@@ -24,7 +24,7 @@ import numpy as np
 from graphir.conversions import convert
 from graphir.ops.dims import Dim, Size
 from graphir.ops.types import OpaqueType
-from graphir.passes.analysis.explanations.entries import first_of_dtype
+from graphir.passes.analysis.casts.behind_casts import first_of_dtype
 from graphir.public import DType, GraphError, GraphirError, Symbol, TensorType, ops
 from graphir.runtime.sources.onnx_.model import DTYPES, domain_of, text_of
 from graphir.runtime.sources.onnx_.static_values import StaticValues

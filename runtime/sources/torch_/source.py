@@ -25,7 +25,7 @@ from graphir.import_names import optional
 from graphir.ir.liveness import live_mask
 from graphir.location import ASSIGN
 from graphir.passes import dead_code
-from graphir.passes.analysis.explanations.entries import since
+from graphir.passes.analysis.casts.behind_casts import since
 from graphir.public import Graph, GraphError, GraphirError, Symbol, ops, rules
 from graphir.runtime.sources.folding import Folding, note_draws
 from graphir.runtime.sources.op_rows import identifier

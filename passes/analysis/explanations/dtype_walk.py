@@ -1,0 +1,230 @@
+"""The dtypes of a graph's symbols after edits: inference of each symbol, once, in order.
+
+Loops begin with the dtype that enters them; where a loop gives another one, the walk begins again
+with that. Values that took their dtype from another one (`zeros_like`, `.astype(y.dtype)`) follow
+it, and so do the numbers to which a library's trace gave the dtype beside them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, cast
+
+from graphir.ir.inlining import Junction
+from graphir.ir.op_builder import infer
+from graphir.ir.operands import resolve_literal
+from graphir.location import ASSIGN
+from graphir.ops.types import TensorType
+from graphir.passes.analysis.casts.behind_casts import stores
+from graphir.passes.analysis.expressions import expression
+from graphir.passes.analysis.rebuild import Literals, is_literal
+from graphir.public import DType, Graph, GraphirError, Symbol, ops, rules
+
+_WRITTEN = re.compile(r"\b(as)?type\b|\.to\(|dtype|float|int\d*|half|double|asarray|array\(")
+"""What a source expression has that writes a cast."""
+
+
+class DtypeWalk:
+    """The dtypes that the symbols of a graph with inline control flow have after edits.
+
+    `edits` are dtypes of symbols, and `casts` of operands by (index of the user, position).
+    `dtypes` has by index the dtype of each symbol, None without one, and `refused` the symbols
+    whose operands the rules refuse. `replaced` has the dtypes of edited values, each with the last
+    one that stands for it: what follows an edited value follows this.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        edits: Mapping[int, DType] | None = None,
+        casts: Mapping[tuple[int, int], DType] | None = None,
+    ) -> None:
+        self.graph, self.edits, self.casts = graph, edits or {}, casts or {}
+        before = graph.rules_before
+        self.rules = graph.rules if before is None else rules(cast(Any, before))
+        self.refused: set[int] = set()
+        self.dtypes: list[Any] = []
+        places = {**self.edits, **{at: dtype for (at, _), dtype in self.casts.items()}}
+        self.replaced = {graph.symbols[at].type.dtype: to for at, to in places.items()}
+        self._pinned: dict[int, DType] = {}
+        """The dtypes of carries whose loops do not keep the dtype that enters them."""
+
+    def run(self) -> None:
+        """Infer all symbols, again while a loop gives another dtype than it takes."""
+        self._walk()
+        while wrong := self._other_carries():
+            self._pinned |= wrong
+            self.forget()
+            self._walk()
+
+    def forget(self) -> None:
+        """Forget what a walk found, before another one."""
+        self.dtypes = []
+        self.refused.clear()
+
+    def _walk(self) -> None:
+        dtypes, is_trial = self.dtypes, bool(self.edits or self.casts)
+        for symbol in self.graph.symbols:
+            args, type_ = symbol.args, symbol.type
+            if type(type_) is not TensorType:
+                dtypes.append(None)
+                continue
+            for arg in args:  # most symbols have the dtype of all their operands: no call for them
+                if dtypes[arg.index] is not type_.dtype:
+                    break
+            else:
+                if args and not is_trial and symbol.op not in _SPECIAL:
+                    dtypes.append(type_.dtype)
+                    continue
+            edit = self.edits.get(symbol.index)
+            dtypes.append(self._inferred(symbol) if edit is None else edit)
+
+    def _inferred(self, symbol: Symbol) -> DType:
+        """Return the dtype of a symbol for those of its operands; subclasses may mend it."""
+        if not symbol.args:
+            return self._made_dtype(symbol, symbol.type.dtype)
+        return self._inferred_dtype(symbol) if self._is_affected(symbol) else symbol.type.dtype
+
+    def is_changed(self, symbol: Symbol) -> bool:
+        """Whether a symbol has another dtype without the entries."""
+        dtype = self.dtypes[symbol.index]
+        return dtype is not None and dtype is not symbol.type.dtype
+
+    def dtype_of(self, symbol: Symbol) -> DType:
+        """Return the dtype of a symbol that has one, after the edits."""
+        return self.dtypes[symbol.index]
+
+    def _is_affected(self, symbol: Symbol) -> bool:
+        if any(map(self.is_changed, symbol.args)) or (symbol.op is ops.cast and self.replaced):
+            return True
+        if type(symbol.op) is Junction:
+            return symbol.op.enters and symbol.args[0].type.dtype is not symbol.type.dtype
+        return any((symbol.index, i) in self.casts for i in range(len(symbol.args)))
+
+    def _made_dtype(self, symbol: Symbol, dtype: DType) -> DType:
+        """Return the dtype of a value without operands; one that follows another value's."""
+        mended = self.replaced.get(dtype, dtype)
+        text = expression(symbol.location) if mended is not dtype else None
+        follows = text is not None and (".dtype" in text.text or "_like(" in text.text)
+        return mended if follows else dtype
+
+    def _inferred_dtype(self, symbol: Symbol) -> DType:
+        op, args, own = symbol.op, symbol.args, symbol.type.dtype
+        if op is ops.cast:
+            return self._cast_dtype(symbol)
+        if type(op) is Junction:
+            return self._junction_dtype(symbol, op)
+        if any(self.dtypes[x.index] is None for x in args):
+            return own
+        if is_update(symbol) and self.is_changed(args[0]):
+            return self.dtypes[args[0].index]
+        types: list[Any] = [self._operand_type(symbol, i) for i in range(len(args))]
+        try:
+            for i, arg in enumerate(args):
+                leader = self.leader_of(symbol, arg)
+                if leader is not None:
+                    types[i] = arg.type.cast(self.dtype_of(leader))
+                elif is_literal(arg) and self._literals.within(symbol, i):
+                    operands = [*types]
+                    operands[i] = arg.attrs["literal"]
+                    types[i] = arg.type.cast(resolve_literal(self.rules, op, operands, i)[1])
+            return infer(self.rules, op, tuple(types), self._attrs(symbol)).type.dtype
+        except GraphirError:
+            self.refused.add(symbol.index)
+            return own
+
+    def _attrs(self, symbol: Symbol) -> Mapping[str, Any]:
+        """Return the attributes; a dtype that is that of an operand follows it."""
+        attrs, named = symbol.attrs, symbol.attrs.get("dtype")
+        if named is None or symbol.args[0].type.dtype is not named:
+            return attrs
+        return {**attrs, "dtype": self.dtypes[symbol.args[0].index]}
+
+    def _operand_type(self, symbol: Symbol, position: int) -> TensorType:
+        arg = symbol.args[position]
+        dtype = self.casts.get((symbol.index, position), self.dtypes[arg.index])
+        return arg.type if dtype is None else arg.type.cast(dtype)
+
+    def _cast_dtype(self, symbol: Symbol) -> DType:
+        """Return the dtype of a cast: that of the array written to, or of the value it names."""
+        value, own = symbol.args[0], symbol.type.dtype
+        origins = symbol.origins
+        if not origins:
+            return self._written_dtype(symbol)
+        if origins[0].rule == ASSIGN and origins[0].location.in_place and value.args:
+            return self.dtypes[value.args[0].index]
+        is_passed = origins[0].in_call and self.dtypes[value.index] is not value.type.dtype
+        return self.dtypes[value.index] if is_passed and own is value.type.dtype else own
+
+    def _written_dtype(self, cast: Symbol) -> DType:
+        """Return the dtype of a cast without origin.
+
+        One that the program writes has its own; of `.astype(y.dtype)` it is that of `y`. One that a
+        library's function makes has that of what it computes with.
+        """
+        own = cast.type.dtype
+        text = expression(cast.location)
+        is_written = text is None or (_WRITTEN.search(text.text) and ".dtype" not in text.text)
+        return own if is_written else self.replaced.get(own, own)
+
+    def _junction_dtype(self, symbol: Symbol, op: Junction) -> DType:
+        if symbol.index in self._pinned:
+            return self._pinned[symbol.index]
+        count = len(op.signature.promoted or ())
+        if not op.signature.promoted:  # a result of an opaque step
+            own = symbol.type.dtype
+            alike = (x for x in symbol.args if self.is_changed(x) and x.type.dtype is own)
+            return next((self.dtypes[x.index] for x in alike), own)
+        dtypes = {self.dtypes[x.index] for x in symbol.args[:count]} - {None}
+        if not dtypes:
+            return symbol.type.dtype
+        if len(dtypes) == 1:
+            return dtypes.pop()
+        try:
+            types = tuple(x.type.cast(self.dtypes[x.index]) for x in symbol.args[:count])
+            return self.rules.common(types)
+        except GraphirError:
+            return symbol.type.dtype
+
+    def leader_of(self, step: Symbol, number: Symbol) -> Symbol | None:
+        """Return the operand whose dtype a library's trace gave to a number beside it, or None."""
+        if number.op is not ops.constant or number.rank or not self.graph.provenance.library:
+            return None
+        if number.location.place != step.location.place:
+            return None
+        dtype = number.type.dtype
+        alike = (x for x in step.args if self.is_changed(x) and x.type.dtype is dtype)
+        return next(alike, None)
+
+    def _other_carries(self) -> dict[int, DType]:
+        """Return the carries whose loop gives another dtype than they take, each with its dtype.
+
+        A number takes what the loop gives, as the loop promotes it; else the dtype is as it was.
+        """
+        wrong: dict[int, DType] = {}
+        for symbol in self.graph.symbols:
+            leaves = type(symbol.op) is Junction and not symbol.op.enters
+            for carry in symbol.args[1:2] if leaves else ():
+                enters = type(carry.op) is Junction and carry.op.enters
+                given, taken = self.dtypes[symbol.args[0].index], self.dtypes[carry.index]
+                if enters and given is not taken:
+                    to = given if taken.weak else carry.type.dtype
+                    if self._pinned.get(carry.index) is not to and taken is not carry.type.dtype:
+                        wrong[carry.index] = to
+        return wrong
+
+    @cached_property
+    def _literals(self) -> Literals:
+        return Literals(self.graph)
+
+
+def is_update(symbol: Symbol) -> bool:
+    """Whether a symbol is an array with elements written to it."""
+    return any(stores(x) for x in symbol.args[1:]) or symbol.op in _UPDATES
+
+
+_UPDATES = (ops.slice_update, ops.scatter)
+_SPECIAL = (ops.cast, *_UPDATES)
+"""The ops whose results may have another dtype than the values that they are made of."""
