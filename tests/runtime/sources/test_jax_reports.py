@@ -49,7 +49,7 @@ def test_a_cast_to_the_default_float_is_named() -> None:
     with jax.enable_x64(True):
         (sentence,) = cast_report(from_jax(load, X)).sentences
     assert f"{line_of(load, 1)} converts float32 to `float`, which is float64 under jax" in sentence
-    assert sentence.endswith('write jnp.asarray(x, dtype="float32")')
+    assert sentence.endswith('write jnp.asarray(x, dtype="float32") (inferred: float32)')
 
 
 def test_a_sign_that_no_input_has_is_named_with_its_operand() -> None:
@@ -58,7 +58,7 @@ def test_a_sign_that_no_input_has_is_named_with_its_operand() -> None:
 
     (sentence,) = cast_report(from_jax(mix, np.array([7, 9], "uint32"))).sentences
     assert f"the result is int32 because {line_of(mix, 1)} has right_shift of `BITS`" in sentence
-    assert sentence.endswith('write words >> BITS.astype("uint32")')
+    assert sentence.endswith('write words >> BITS.astype("uint32") (inferred: uint32)')
 
 
 def test_a_weak_argument_that_becomes_strong_compiles_its_function_twice() -> None:

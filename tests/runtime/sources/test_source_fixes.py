@@ -22,7 +22,7 @@ def test_torch_converts_by_to() -> None:
     report = cast_report(from_torch(mix, narrow, ints))
     assert [row.fix for row in report if row.op == "multiply"] == ["x.to(torch.float64) * wide"]
     (sentence,) = report.sentences
-    assert sentence.endswith("multiplies by `wide`, a float64; write x * wide.to(torch.float32)")
+    assert sentence.endswith("write x * wide.to(torch.float32) (inferred: float32)")
 
 
 def test_torch_names_its_dtypes_in_the_fix_of_a_loss() -> None:

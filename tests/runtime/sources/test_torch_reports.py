@@ -32,7 +32,7 @@ def test_a_number_of_float64_is_named_with_torchs_cast() -> None:
 
     (sentence,) = cast_report(from_torch(scaled, X)).sentences
     assert f"{line_of(scaled, 1)} multiplies by `scale`, a float64" in sentence
-    assert sentence.endswith("write x * scale.to(torch.float32)")
+    assert sentence.endswith("write x * scale.to(torch.float32) (inferred: float32)")
 
 
 class Projection(nn.Module):
@@ -50,7 +50,7 @@ def test_a_parameter_that_widens_behind_autocast_is_named() -> None:
     with torch.autocast("cpu", torch.bfloat16):
         (sentence,) = cast_report(from_torch(Projection(), X)).sentences
     assert f"{line_of(Projection.forward, 2)} multiplies by `self.gain`, a float32" in sentence
-    assert sentence.endswith("write y * self.gain.to(torch.bfloat16)")
+    assert sentence.endswith("write y * self.gain.to(torch.bfloat16) (inferred: bfloat16)")
 
 
 def test_a_residual_behind_autocast_is_no_fault() -> None:

@@ -60,7 +60,7 @@ def _of(name: str, one: DType, other: DType, rules: str) -> Graph | None:
 
 # -- checkers
 
-MODULES = {name: f"{name}_.target" for name in ("jax", "stablehlo", "onnx")}
+MODULES = {"jax": "jax_", "stablehlo": "emission", "onnx": "emission"}
 """The module of each target that has a checker, in which it lowers what it is given."""
 
 
