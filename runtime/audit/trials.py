@@ -269,6 +269,7 @@ class _Trial:
         self, path: Sequence[Symbol], exact: Collection[int], given: Collection[int]
     ) -> None:
         self.wide, self.given = set[int](), given
+        self._free: dict[int, bool] = {}
         self.barriers: list[Symbol] = []
         for symbol in path:
             if symbol.dtype.family == "bool" or symbol.op.kind == "control":
@@ -284,10 +285,17 @@ class _Trial:
         if not wide or symbol.op.signature is signatures.POSITION:
             return False
         if is_conversion(symbol):
-            return not any(_is_asked(x) for x in origins_of(symbol))
+            return self._is_free(symbol)
         if _is_store(symbol):
             return wide[0] == 0
         return any(symbol.op.operand(i) != "indices" for i in wide)
+
+    def _is_free(self, cast: Symbol) -> bool:
+        """Whether no use of a cast is one that the program asks for; a cast may have many uses."""
+        is_free = self._free.get(cast.index)
+        if is_free is None:
+            is_free = self._free[cast.index] = not any(map(_is_asked, origins_of(cast)))
+        return is_free
 
     def compute(self, run: WideRun, symbol: Symbol, values: dict[int, Array]) -> None:
         """Compute the value of a symbol of the path from the changed values of its operands."""
@@ -315,7 +323,7 @@ class _Trial:
             return value if x.index in self.wide else widen(value, run.graph.storage_dtype(x))
         if x.index in run.literals:
             return run.cached_value(x)
-        is_free = is_conversion(x) and not any(map(_is_asked, origins_of(x)))
+        is_free = is_conversion(x) and self._is_free(x)
         if is_free and (run.is_block or run.actual_run.values[x.args[0].index] is not None):
             return apply_cast(x, self._wide(run, x.args[0], values))
         return run.actual_run.wide_value(x)

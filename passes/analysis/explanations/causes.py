@@ -7,6 +7,7 @@ if the graph, inferred with the edit, has the dtypes that the outputs have witho
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
@@ -110,7 +111,21 @@ class _Search:
             if is_output or (steps and not _is_written(walk, entries[0])):
                 causes.append(self._cause(entries, reached, steps))
         causes.sort(key=lambda x: (not x.outputs, -x.following, x.step.index))
-        return list(_together(causes))
+        return list(_together(self._with_fixes(causes)))
+
+    def _with_fixes(self, causes: Sequence[Cause]) -> list[Cause]:
+        """Return causes with fixes, but for those of which no sentence would tell them.
+
+        A trial infers the graph: so the work stays in proportion to its size.
+        """
+        counts = Counter(cause.outputs for cause in causes)
+        left, fixed = TRIALS, list[Cause]()
+        for place, cause in enumerate(causes):
+            inner = not cause.outputs and place >= len(causes) - counts[()] + MOST
+            if left and not inner and (counts[cause.outputs] <= MOST or not cause.outputs):
+                cause, left = cause._replace(fix=self._fix(cause.entries)), left - 1
+            fixed.append(cause)
+        return fixed
 
     def _following(self) -> dict[int, int]:
         """Return the number of steps of other lines that compute with what each entry widened."""
@@ -150,7 +165,7 @@ class _Search:
             tuple(sorted(outputs)),
             following,
             tuple(entries),
-            self._fix(entries),
+            None,
         )
 
     # -- fixes
@@ -232,13 +247,18 @@ class _Search:
 
 MOST = 3
 """The most lines that one fix edits."""
+TRIALS = 8
+"""The most causes whose fixes are tried."""
 
 
 def _together(causes: Sequence[Cause]) -> Iterator[Cause]:
     """Yield the causes; the first of those that one output has takes the fixes of all of them."""
     led: set[tuple[int, ...]] = set()
+    groups: dict[tuple[int, ...], list[Cause]] = {}
     for cause in causes:
-        alike = [x for x in causes if x.outputs == cause.outputs] if cause.outputs else [cause]
+        groups.setdefault(cause.outputs, []).append(cause)
+    for cause in causes:
+        alike = groups[cause.outputs] if cause.outputs else [cause]
         fixes = [x.fix for x in alike if x.fix is not None]
         if len(alike) == 1:
             yield cause

@@ -193,7 +193,8 @@ class EntryWalk(DtypeWalk):
         positions = symbol.op.signature.promoted
         if positions is None:
             positions = range(len(symbol.args))
-        operands = {i: uncast(symbol.args[i], is_update(symbol)) for i in positions}
+        stored = is_update(symbol)
+        operands = {i: uncast(symbol.args[i], stored) for i in positions}
         return {
             i: x for i, x in operands.items()
             if self.dtypes[x.index] is not None and not self.dtype_of(x).weak
