@@ -8,7 +8,7 @@ import re
 import sys
 import sysconfig
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any, cast
@@ -50,9 +50,10 @@ def noting_errors() -> Generator[None]:
     except GraphirError:
         raise
     except Exception as error:
-        note = dtypes_at(error) if _ABOUT_DTYPES.search(str(error)) else ""
-        if note and note not in getattr(error, "__notes__", ()):
-            error.add_note(note)
+        with suppress(Exception):  # what the program's objects answer may not hide its error
+            note = dtypes_at(error) if _ABOUT_DTYPES.search(str(error)) else ""
+            if note and note not in getattr(error, "__notes__", ()):
+                error.add_note(note)
         raise
 
 
@@ -130,14 +131,19 @@ def _assignments(place: Location) -> dict[str, tuple[int, str]]:
         if x.lineno <= place.line <= (x.end_lineno or 0)
     ]
     scope: ast.AST | None = max(functions, key=lambda x: x.lineno, default=tree)
+    assignments = [
+        x
+        for x in ast.walk(scope or ast.Module([], []))
+        if isinstance(x, (ast.Assign, ast.AugAssign)) and x.lineno < place.line
+    ]
     lines: dict[str, tuple[int, str]] = {}
-    for node in ast.walk(scope) if scope is not None else ():
-        if isinstance(node, (ast.Assign, ast.AugAssign)) and node.lineno < place.line:
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            for target in targets:
-                for name in ast.walk(target):
-                    if isinstance(name, (ast.Name, ast.Attribute)):
-                        text = ast.unparse(node)
-                        if lines.get(ast.unparse(name), (0, ""))[0] < node.lineno:
-                            lines[ast.unparse(name)] = node.lineno, text
+    for node in sorted(assignments, key=lambda x: x.lineno):  # the last one of a name counts
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        names = (x for target in targets for x in ast.walk(target))
+        text = ast.unparse(node)
+        lines.update(
+            (ast.unparse(x), (node.lineno, text))
+            for x in names
+            if isinstance(x, (ast.Name, ast.Attribute))
+        )
     return lines
