@@ -16,6 +16,7 @@ import numpy as np
 from graphir.location import Location
 from graphir.ops.types import NoTensorType
 from graphir.passes.analysis.casts.behind_casts import uncast
+from graphir.passes.analysis.explanations.dtype_walk import ProgramFacts
 from graphir.passes.analysis.explanations.edits import (
     Edit,
     birth_edit,
@@ -25,7 +26,6 @@ from graphir.passes.analysis.explanations.edits import (
     value_edit,
 )
 from graphir.passes.analysis.explanations.entries import Entry, EntryWalk, is_narrower
-from graphir.passes.analysis.expressions import expression, is_a_call
 from graphir.passes.analysis.rebuild import own_dtype
 from graphir.public import DType, Graph, Symbol, ops
 
@@ -43,28 +43,47 @@ class Remedy(NamedTuple):
 
 
 class Cause(NamedTuple):
-    """One answer: at `place` an `operand` gives values the dtype `after` in place of `before`.
+    """One answer: the `entries` of one source expression, at the first of which a dtype enters.
 
     `outputs` are the numbers of the outputs that have their dtypes by it; without one, `following`
-    steps of other lines compute in the dtype. `birth` is where the dtype comes from, if that is
-    another place. `entries` are the ops of the graph, of which the first is the one at `place`.
+    steps of other lines compute in the dtype.
     """
 
-    question: Literal["dtype"]
-    place: Location
-    operand: int | None
-    birth: Symbol | None
-    before: DType
-    after: DType
+    entries: tuple[Entry, ...]
     outputs: tuple[int, ...]
     following: int
-    entries: tuple[Entry, ...]
-    fix: Remedy | None
+    fix: Remedy | None = None
 
     @property
     def step(self) -> Symbol:
         """The op at which the dtype enters first."""
         return self.entries[0].step
+
+    @property
+    def place(self) -> Location:
+        """Where the dtype enters first."""
+        return self.step.location
+
+    @property
+    def operand(self) -> int | None:
+        """The position of the operand that brings the dtype; None if the data promote alone."""
+        return self.entries[0].position
+
+    @property
+    def birth(self) -> Symbol | None:
+        """The first value that has the dtype, if it is made in another line."""
+        birth = self.entries[0].birth
+        return None if birth is None or _line(birth.location) == _line(self.place) else birth
+
+    @property
+    def before(self) -> DType:
+        """The dtype of the data."""
+        return self.entries[0].wanted
+
+    @property
+    def after(self) -> DType:
+        """The dtype that enters."""
+        return self.entries[0].dtype
 
 
 def dtype_causes(graph: Graph, data: Sequence[Symbol], keep: DType | None = None) -> list[Cause]:
@@ -72,10 +91,8 @@ def dtype_causes(graph: Graph, data: Sequence[Symbol], keep: DType | None = None
 
     Those of outputs come first, in the order of the program. `keep` is as for EntryWalk.
     """
-    walk = EntryWalk(graph, data, keep)
-    if not walk.entries and not walk.mixed:
-        return []
-    return _Search(walk, data).causes()
+    walk = EntryWalk(ProgramFacts(graph, data), keep)
+    return _Search(walk).causes() if walk.entries or walk.mixed else []
 
 
 def made_narrow(graph: Graph) -> list[Symbol]:
@@ -88,8 +105,8 @@ def made_narrow(graph: Graph) -> list[Symbol]:
 class _Search:
     """The causes of one graph: its walk, and the trials of fixes."""
 
-    def __init__(self, walk: EntryWalk, data: Sequence[Symbol]) -> None:
-        self.walk, self.graph, self.data = walk, walk.graph, data
+    def __init__(self, walk: EntryWalk) -> None:
+        self.walk, self.graph = walk, walk.graph
 
     def causes(self) -> list[Cause]:
         walk, outputs = self.walk, self.graph.outputs
@@ -109,23 +126,23 @@ class _Search:
                 continue
             steps = 0 if is_output else sum(following.get(x.step.index, 0) for x in entries)
             if is_output or (steps and not _is_written(walk, entries[0])):
-                causes.append(self._cause(entries, reached, steps))
+                numbers = {i for x in entries for i in reached.get(x.step.index, ())}
+                causes.append(Cause(tuple(entries), tuple(sorted(numbers)), steps))
         causes.sort(key=lambda x: (not x.outputs, -x.following, x.step.index))
-        return list(_together(self._with_fixes(causes)))
+        return list(_together(list(self._with_fixes(causes))))
 
-    def _with_fixes(self, causes: Sequence[Cause]) -> list[Cause]:
-        """Return causes with fixes, but for those of which no sentence would tell them.
+    def _with_fixes(self, causes: Sequence[Cause]) -> Iterator[Cause]:
+        """Yield the causes, those that sentences tell with their fixes.
 
-        A trial infers the graph: so the work stays in proportion to its size.
+        Each trial infers the graph: so many keep the work in proportion to its size.
         """
-        counts = Counter(cause.outputs for cause in causes)
-        left, fixed = TRIALS, list[Cause]()
-        for place, cause in enumerate(causes):
-            inner = not cause.outputs and place >= len(causes) - counts[()] + MOST
-            if left and not inner and (counts[cause.outputs] <= MOST or not cause.outputs):
-                cause, left = cause._replace(fix=self._fix(cause.entries)), left - 1
-            fixed.append(cause)
-        return fixed
+        counts = Counter(x.outputs for x in causes)
+        of_outputs = [x for x in causes if x.outputs and counts[x.outputs] <= MOST]
+        inner = [x for x in causes if not x.outputs]
+        told = {id(x) for x in [*of_outputs, *inner[:MOST]][:TRIALS]}
+        for cause in causes:
+            fix = self._fix(cause.entries) if id(cause) in told else None
+            yield cause._replace(fix=fix)
 
     def _following(self) -> dict[int, int]:
         """Return the number of steps of other lines that compute with what each entry widened."""
@@ -147,26 +164,6 @@ class _Search:
                 if symbol.op.computes and _line(symbol.location) != _line(symbols[cause].location):
                     counts[cause] = counts.get(cause, 0) + 1
         return counts
-
-    def _cause(
-        self, entries: Sequence[Entry], reached: Mapping[int, list[int]], following: int
-    ) -> Cause:
-        first = entries[0]
-        outputs = dict.fromkeys(i for x in entries for i in reached.get(x.step.index, ()))
-        birth = first.birth
-        is_elsewhere = birth is not None and _line(birth.location) != _line(first.step.location)
-        return Cause(
-            "dtype",
-            first.step.location,
-            first.position,
-            birth if is_elsewhere else None,
-            first.wanted,
-            first.dtype,
-            tuple(sorted(outputs)),
-            following,
-            tuple(entries),
-            None,
-        )
 
     # -- fixes
 
@@ -199,10 +196,8 @@ class _Search:
         step = entry.step
         if step.op is ops.cast:
             return dtype_edit(step, entry.wanted)
-        source = expression(step.location)
-        is_call = source is not None and is_a_call(source.text)
-        if is_call and len(self.walk.ops_at.get(step.location.place, ())) > 1:
-            return None  # the operands in the text are those of a function, not of the op
+        if self.walk.facts.is_function(step):
+            return None
         values = [uncast(x) for x in step.args]
         casts = dict.fromkeys(self._operands(entry), entry.wanted)
         return operand_edit(self.walk.rules, step, values, casts)
@@ -226,7 +221,7 @@ class _Search:
     ) -> bool:
         """Whether the graph with edits has the outputs of the walk, and all entries but these."""
         walk, outputs = self.walk, self.graph.outputs
-        trial = EntryWalk(self.graph, self.data, walk.keep, edits, casts)
+        trial = EntryWalk(walk.facts, walk.keep, edits, casts)
         if any(x is entries[0] for x in walk.mixed):
             return trial.refused <= walk.refused and len(trial.mixed) < len(walk.mixed)
         rest = {x.step.index for x in walk.entries} - {x.step.index for x in entries}

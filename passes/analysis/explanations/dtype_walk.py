@@ -8,17 +8,17 @@ it, and so do the numbers to which a library's trace gave the dtype beside them.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, cast
 
 from graphir.ir.inlining import Junction
 from graphir.ir.op_builder import infer
 from graphir.ir.operands import resolve_literal
-from graphir.location import ASSIGN
+from graphir.location import ASSIGN, Location
 from graphir.ops.types import TensorType
 from graphir.passes.analysis.casts.behind_casts import stores
-from graphir.passes.analysis.expressions import expression
+from graphir.passes.analysis.expressions import expression, is_a_call
 from graphir.passes.analysis.rebuild import Literals, is_literal
 from graphir.public import DType, Graph, GraphirError, Symbol, ops, rules
 
@@ -26,8 +26,57 @@ _WRITTEN = re.compile(r"\b(as)?type\b|\.to\(|dtype|float|int\d*|half|double|asar
 """What a source expression has that writes a cast."""
 
 
+class ProgramFacts:
+    """What all walks over one graph with inline control flow ask of it, found once.
+
+    `given` has the indices of the inputs that are data, and `data` of all that depends on them.
+    """
+
+    def __init__(self, graph: Graph, given: Iterable[Symbol]) -> None:
+        self.graph = graph
+        self.given = {x.index for x in given}
+        self.data = {*self.given}
+        for symbol in graph.symbols:
+            for arg in symbol.args:
+                if arg.index in self.data:
+                    self.data.add(symbol.index)
+                    break
+
+    @cached_property
+    def literals(self) -> Literals:
+        """The numbers of the program, each in an expression or alone."""
+        return Literals(self.graph)
+
+    @cached_property
+    def ops_at(self) -> Mapping[object, set[str]]:
+        """The names of the ops that compute at each place of the program."""
+        names: dict[object, set[str]] = {}
+        for symbol in self.graph.symbols:
+            if symbol.op.computes and symbol.op is not ops.cast:
+                names.setdefault(symbol.location.place, set()).add(symbol.op.name)
+        return names
+
+    @cached_property
+    def steps_at(self) -> Mapping[Location, Sequence[Symbol]]:
+        """The symbols with operands at each location, in their order."""
+        steps: dict[Location, list[Symbol]] = {}
+        for symbol in self.graph.symbols:
+            if symbol.args:
+                steps.setdefault(symbol.location, []).append(symbol)
+        return steps
+
+    def is_function(self, step: Symbol) -> bool:
+        """Whether the source expression of a step calls a function of several ops.
+
+        The operands in the text are those of the function then, not of the step.
+        """
+        source = expression(step.location)
+        is_call = source is not None and is_a_call(source.text)
+        return is_call and len(self.ops_at.get(step.location.place, ())) > 1
+
+
 class DtypeWalk:
-    """The dtypes that the symbols of a graph with inline control flow have after edits.
+    """The dtypes that the symbols of a graph have after edits.
 
     `edits` are dtypes of symbols, and `casts` of operands by (index of the user, position).
     `dtypes` has by index the dtype of each symbol, None without one, and `refused` the symbols
@@ -37,17 +86,22 @@ class DtypeWalk:
 
     def __init__(
         self,
-        graph: Graph,
+        facts: ProgramFacts,
         edits: Mapping[int, DType] | None = None,
         casts: Mapping[tuple[int, int], DType] | None = None,
     ) -> None:
-        self.graph, self.edits, self.casts = graph, edits or {}, casts or {}
-        before = graph.rules_before
+        self.facts, self.graph, self.edits, self.casts = (
+            facts,
+            facts.graph,
+            edits or {},
+            casts or {},
+        )
+        graph, before = facts.graph, facts.graph.rules_before
         self.rules = graph.rules if before is None else rules(cast(Any, before))
         self.refused: set[int] = set()
         self.dtypes: list[Any] = []
-        places = {**self.edits, **{at: dtype for (at, _), dtype in self.casts.items()}}
-        self.replaced = {graph.symbols[at].type.dtype: to for at, to in places.items()}
+        self._edited = {**self.edits, **{at: dtype for (at, _), dtype in self.casts.items()}}
+        self.replaced = {graph.symbols[at].type.dtype: to for at, to in self._edited.items()}
         self._pinned: dict[int, DType] = {}
         """The dtypes of carries whose loops do not keep the dtype that enters them."""
 
@@ -65,17 +119,18 @@ class DtypeWalk:
         self.refused.clear()
 
     def _walk(self) -> None:
-        dtypes, is_trial = self.dtypes, bool(self.edits or self.casts)
+        dtypes, edited = self.dtypes, self._edited
         for symbol in self.graph.symbols:
             args, type_ = symbol.args, symbol.type
             if type(type_) is not TensorType:
                 dtypes.append(None)
                 continue
-            for arg in args:  # most symbols have the dtype of all their operands: no call for them
+            # A symbol with the dtype of all its operands has that, and is no entry: most are.
+            for arg in args:
                 if dtypes[arg.index] is not type_.dtype:
                     break
             else:
-                if args and not is_trial and symbol.op not in _SPECIAL:
+                if args and symbol.index not in edited and symbol.op not in _SPECIAL:
                     dtypes.append(type_.dtype)
                     continue
             edit = self.edits.get(symbol.index)
@@ -88,7 +143,7 @@ class DtypeWalk:
         return self._inferred_dtype(symbol) if self._is_affected(symbol) else symbol.type.dtype
 
     def is_changed(self, symbol: Symbol) -> bool:
-        """Whether a symbol has another dtype without the entries."""
+        """Whether a symbol has another dtype than in the program."""
         dtype = self.dtypes[symbol.index]
         return dtype is not None and dtype is not symbol.type.dtype
 
@@ -97,11 +152,11 @@ class DtypeWalk:
         return self.dtypes[symbol.index]
 
     def _is_affected(self, symbol: Symbol) -> bool:
-        if any(map(self.is_changed, symbol.args)) or (symbol.op is ops.cast and self.replaced):
+        if symbol.index in self._edited or any(map(self.is_changed, symbol.args)):
             return True
         if type(symbol.op) is Junction:
             return symbol.op.enters and symbol.args[0].type.dtype is not symbol.type.dtype
-        return any((symbol.index, i) in self.casts for i in range(len(symbol.args)))
+        return symbol.op is ops.cast and bool(self.replaced)
 
     def _made_dtype(self, symbol: Symbol, dtype: DType) -> DType:
         """Return the dtype of a value without operands; one that follows another value's."""
@@ -126,7 +181,7 @@ class DtypeWalk:
                 leader = self.leader_of(symbol, arg)
                 if leader is not None:
                     types[i] = arg.type.cast(self.dtype_of(leader))
-                elif is_literal(arg) and self._literals.within(symbol, i):
+                elif is_literal(arg) and self.facts.literals.within(symbol, i):
                     operands = [*types]
                     operands[i] = arg.attrs["literal"]
                     types[i] = arg.type.cast(resolve_literal(self.rules, op, operands, i)[1])
@@ -172,21 +227,17 @@ class DtypeWalk:
     def _junction_dtype(self, symbol: Symbol, op: Junction) -> DType:
         if symbol.index in self._pinned:
             return self._pinned[symbol.index]
-        count = len(op.signature.promoted or ())
-        if not op.signature.promoted:  # a result of an opaque step
-            own = symbol.type.dtype
+        own, together = symbol.type.dtype, symbol.args[: len(op.signature.promoted or ())]
+        if not together:  # a result of an opaque step
             alike = (x for x in symbol.args if self.is_changed(x) and x.type.dtype is own)
             return next((self.dtypes[x.index] for x in alike), own)
-        dtypes = {self.dtypes[x.index] for x in symbol.args[:count]} - {None}
-        if not dtypes:
-            return symbol.type.dtype
-        if len(dtypes) == 1:
-            return dtypes.pop()
+        dtypes = {self.dtypes[x.index] for x in together} - {None}
+        if len(dtypes) <= 1:
+            return dtypes.pop() if dtypes else own
         try:
-            types = tuple(x.type.cast(self.dtypes[x.index]) for x in symbol.args[:count])
-            return self.rules.common(types)
+            return self.rules.common(tuple(x.type.cast(self.dtypes[x.index]) for x in together))
         except GraphirError:
-            return symbol.type.dtype
+            return own
 
     def leader_of(self, step: Symbol, number: Symbol) -> Symbol | None:
         """Return the operand whose dtype a library's trace gave to a number beside it, or None."""
@@ -215,14 +266,10 @@ class DtypeWalk:
                         wrong[carry.index] = to
         return wrong
 
-    @cached_property
-    def _literals(self) -> Literals:
-        return Literals(self.graph)
-
 
 def is_update(symbol: Symbol) -> bool:
     """Whether a symbol is an array with elements written to it."""
-    return any(stores(x) for x in symbol.args[1:]) or symbol.op in _UPDATES
+    return symbol.op in _UPDATES or any(stores(x) for x in symbol.args[1:])
 
 
 _UPDATES = (ops.slice_update, ops.scatter)

@@ -7,17 +7,17 @@ a trial of these edits.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from graphir.ir.inlining import Junction
+from graphir.location import Location
 from graphir.ops import dtype_rules as signatures
 from graphir.passes.analysis.casts.behind_casts import has_default_dtype, in_call, uncast
-from graphir.passes.analysis.explanations.dtype_walk import DtypeWalk, is_update
-from graphir.passes.analysis.expressions import expression, is_a_call
+from graphir.passes.analysis.explanations.dtype_walk import DtypeWalk, ProgramFacts, is_update
 from graphir.passes.analysis.rebuild import is_literal
-from graphir.public import DType, Graph, Symbol, ops
+from graphir.public import DType, Symbol, ops
 
 
 class Entry(NamedTuple):
@@ -44,39 +44,31 @@ _BY_DESIGN = (signatures.ACCUMULATION, signatures.POSITION, signatures.CAST)
 class EntryWalk(DtypeWalk):
     """The entries of a graph, and the dtypes that its symbols have without them.
 
-    `data` are the inputs that are data. `keep` is the dtype that the user wants: then whatever is
+    `keep` is the dtype that the user wants: then whatever is
     wider is an entry, also what the program asks for. Ops at which data of unlike dtypes meet are
     `mixed`: they have their dtypes by the caller, and the walk does not mend them.
     """
 
     def __init__(
         self,
-        graph: Graph,
-        data: Collection[Symbol],
+        facts: ProgramFacts,
         keep: DType | None = None,
         edits: Mapping[int, DType] | None = None,
         casts: Mapping[tuple[int, int], DType] | None = None,
     ) -> None:
-        super().__init__(graph, edits, casts)
+        super().__init__(facts, edits, casts)
         self.keep = keep
         self.entries: list[Entry] = []
         self.mixed: list[Entry] = []
-        self._given = {x.index for x in data}
-        self._data = {*self._given}
-        for symbol in graph.symbols:
-            if not self._data.isdisjoint([x.index for x in symbol.args]):
-                self._data.add(symbol.index)
+        self._births: dict[int, tuple[Symbol, bool]] = {}
+        self._arguments: dict[tuple[Location, DType], Symbol | None] = {}
         self.run()
 
     def forget(self) -> None:
         """Forget what a walk found, before another one."""
         super().forget()
-        self.entries.clear()
-        self.mixed.clear()
-
-    def reaches(self, symbol: Symbol) -> bool:
-        """Whether a symbol depends on the data."""
-        return symbol.index in self._data
+        for found in (self.entries, self.mixed, self._births, self._arguments):
+            found.clear()
 
     def entries_of(self, output: Symbol) -> list[Entry]:
         """Return the entries by which an output has its dtype, in the order of the program."""
@@ -98,14 +90,14 @@ class EntryWalk(DtypeWalk):
     def _inferred(self, symbol: Symbol) -> DType:
         """Return the dtype of a symbol, at an entry that of the data."""
         dtype = super()._inferred(symbol)
-        if not self.reaches(symbol):
+        if symbol.index not in self.facts.data:
             return dtype
         entry = self._entry_at(symbol, dtype) if symbol.args else None
         if entry is None and self._is_too_wide(dtype):
             entry = Entry(symbol, None, dtype, dtype)
         if entry is None or self._is_inside(entry) or self._is_count(entry):
             return dtype
-        if entry.birth is not None and entry.birth.index in self._given:
+        if entry.birth is not None and entry.birth.index in self.facts.given:
             self.mixed.append(entry)
             return dtype
         return self._enter(entry)
@@ -136,18 +128,7 @@ class EntryWalk(DtypeWalk):
             return False
         if birth is not None and birth.location.place != step.location.place:
             return False
-        source = expression(step.location)
-        is_function = source is not None and is_a_call(source.text)
-        return is_function and len(self.ops_at.get(step.location.place, ())) > 1
-
-    @cached_property
-    def ops_at(self) -> dict[object, set[str]]:
-        """The names of the ops that compute at each place of the program."""
-        names: dict[object, set[str]] = {}
-        for symbol in self.graph.symbols:
-            if symbol.op.computes and symbol.op is not ops.cast:
-                names.setdefault(symbol.location.place, set()).add(symbol.op.name)
-        return names
+        return self.facts.is_function(step)
 
     def _is_count(self, entry: Entry) -> bool:
         """Whether integers meet a count or an index, whose dtype is the library's."""
@@ -163,27 +144,26 @@ class EntryWalk(DtypeWalk):
         if dtype.family == "bool" or dtype.weak or op.kind == "creation":
             return None
         if op is ops.cast:
-            return (
-                self._entry_of_call(symbol) if in_call(symbol) else self._entry_of_default(symbol)
-            )
+            of_cast = self._entry_of_call if in_call(symbol) else self._entry_of_default
+            return of_cast(symbol)
         if type(op) is Junction or op.signature in _BY_DESIGN or _names_dtype(symbol):
             return None
         operands = self._operands(symbol)
         narrow = [i for i in operands if self._is_narrow_data(operands[i], dtype)]
         wide = [i for i, x in operands.items() if self.dtype_of(x).part is dtype.part]
-        others = [i for i in wide if operands[i].index not in self._data]
+        others = [i for i in wide if operands[i].index not in self.facts.data]
         if not narrow:
             return self._entry_of_integers(symbol, dtype, operands) if not wide else None
         wanted = self._wanted(dtype, [self.dtype_of(operands[i]) for i in narrow])
-        for i in wide:
-            births = self.births(operands[i])
-            is_asked = all(x.op is ops.cast for x in births)
-            if i not in others and is_asked and self.keep is None:
-                return None  # the program asks for it
+        of_data = [operands[i] for i in wide if i not in others]
+        if self.keep is None and any(map(self._is_asked, of_data)):
+            return None  # the program asks for it
         if wide:
             position = (others or wide)[0]
             return Entry(symbol, position, wanted, dtype, self.birth(operands[position]))
-        beside = [i for i in operands if i not in narrow and operands[i].index not in self._data]
+        beside = [
+            i for i in operands if i not in narrow and operands[i].index not in self.facts.data
+        ]
         position = beside[0] if beside else None
         birth = None if position is None else self.birth(operands[position])
         return Entry(symbol, position, wanted, dtype, birth)
@@ -202,7 +182,7 @@ class EntryWalk(DtypeWalk):
         }  # fmt: skip
 
     def _is_narrow_data(self, operand: Symbol, dtype: DType) -> bool:
-        return operand.index in self._data and is_narrower(self.dtype_of(operand), dtype)
+        return operand.index in self.facts.data and is_narrower(self.dtype_of(operand), dtype)
 
     def _wanted(self, dtype: DType, narrow: Sequence[DType]) -> DType:
         """Return the dtype of the kind of `dtype` that is as wide as the widest of `narrow`."""
@@ -232,44 +212,55 @@ class EntryWalk(DtypeWalk):
         place, narrow = step.location, self.dtype_of(uncast(step.args[0]))
         if not is_narrower(narrow, step.type.dtype):
             return None
-        symbols = self.graph.symbols
-        inside = {
-            x.index
-            for x in symbols
-            if x.location == place and x.args and (place.compound or in_call(x))
-        }
-        others = (x for i in sorted(inside) for x in symbols[i].args if x.index not in inside)
-        arguments = (x for x in others if is_narrower(narrow, self._dtype_so_far(x)))
-        argument = next(arguments, None)
+        key = place, narrow
+        if key not in self._arguments:  # of all rounds of a loop, which share the place
+            self._arguments[key] = self._wide_argument(place, narrow)
+        argument = self._arguments[key]
         is_walked = argument is not None and argument.index < len(self.dtypes)
         birth = self.birth(argument) if argument is not None and is_walked else argument
         return Entry(step, None, narrow, step.type.dtype, birth, argument)
+
+    def _wide_argument(self, place: Location, narrow: DType) -> Symbol | None:
+        """Return the first argument of a NumPy function that is wider than a dtype, or None."""
+        inside = [x for x in self.facts.steps_at[place] if place.compound or in_call(x)]
+        indices = {x.index for x in inside}
+        others = (arg for x in inside for arg in x.args if arg.index not in indices)
+        return next((x for x in others if is_narrower(narrow, self._dtype_so_far(x))), None)
 
     def _dtype_so_far(self, symbol: Symbol) -> DType:
         is_walked = symbol.index < len(self.dtypes)
         return self.dtypes[symbol.index] if is_walked else symbol.type.dtype
 
-    def births(self, symbol: Symbol) -> list[Symbol]:
-        """Return the first values behind a symbol that have its dtype, in their order."""
-        dtype = self.dtype_of(symbol)
-        stack, visited, found = [symbol], {symbol.index}, list[Symbol]()
-        while stack:
-            value = stack.pop()
-            is_cast = value.op is ops.cast and not value.origins
-            args = (
-                () if is_cast else map(uncast, value.args[:1] if is_update(value) else value.args)
-            )
-            alike = [x for x in args if self.dtypes[x.index] is dtype and not is_literal(x)]
-            if not alike:
-                found.append(value)
-            new = [x for x in alike if x.index not in visited and x.index < value.index]
-            visited.update(x.index for x in new)
-            stack += new
-        return sorted(found or [symbol], key=lambda x: x.index)
-
     def birth(self, symbol: Symbol) -> Symbol:
         """Return the first value behind a symbol that has its dtype."""
-        return self.births(symbol)[0]
+        return self._births_of(symbol)[0]
+
+    def _is_asked(self, symbol: Symbol) -> bool:
+        """Whether the program asks for a symbol's dtype, by casts of all values behind it."""
+        return self._births_of(symbol)[1]
+
+    def _births_of(self, symbol: Symbol) -> tuple[Symbol, bool]:
+        """Return the first of the values where a symbol's dtype is born, and if all are casts."""
+        births, stack = self._births, [symbol]
+        while stack:
+            value = stack[-1]
+            sources = self._sources(value)
+            waiting = [x for x in sources if x.index not in births]
+            if waiting:
+                stack += waiting
+                continue
+            found = [births[x.index] for x in sources] or [(value, value.op is ops.cast)]
+            first = min((x for x, _ in found), key=attrgetter("index"))
+            births[stack.pop().index] = first, all(is_cast for _, is_cast in found)
+        return births[symbol.index]
+
+    def _sources(self, value: Symbol) -> list[Symbol]:
+        """Return the operands from which a value has its dtype; none where it is born."""
+        if value.op is ops.cast and not value.origins:
+            return []
+        args = map(uncast, value.args[:1] if is_update(value) else value.args)
+        dtype = self.dtypes[value.index]
+        return [x for x in args if self.dtypes[x.index] is dtype and not is_literal(x)]
 
 
 def is_narrower(dtype: DType, other: DType) -> bool:

@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 from graphir import DType, Graph
+from graphir.ir.inlining import inlined
 from graphir.passes import CastReport, cast_report
-from graphir.runtime import record
+from graphir.passes.analysis.explanations.dtype_walk import ProgramFacts
+from graphir.passes.analysis.explanations.entries import EntryWalk
+from graphir.runtime import from_torch, record
 from tests.support.work import count_work
 
 X = np.linspace(1, 2, 6, dtype=np.float32)
@@ -126,6 +129,69 @@ def test_a_fix_says_the_first_integer_that_it_loses() -> None:
     (sentence,) = report_of(scaled, COUNTS).sentences
     assert 'write depth.astype("float32") * np.float32(0.01)' in sentence
     assert sentence.endswith("(inferred: float32, loses 16777217)")
+
+
+def scaled_by_layers(x: Any) -> Any:
+    scale = np.ones(len(x))
+    for _ in range(3):
+        x = (x * scale).astype(np.float32)
+        scale = scale * scale
+    return np.interp(x, x, scale).astype(np.float32) * scale
+
+
+@pytest.mark.parametrize("function", [born_elsewhere, two_births, followed, scaled_by_layers])
+def test_an_edit_to_the_dtype_that_a_value_has_changes_nothing(function: Any) -> None:
+    unedited(inlined(report_of(function, X).graph))
+
+
+def test_an_edit_changes_nothing_in_a_program_of_a_library_that_casts_inside() -> None:
+    torch = pytest.importorskip("torch")
+    weight = torch.ones(4)
+
+    def program(x: Any) -> Any:
+        layer = torch.nn.Linear(4, 4, dtype=torch.bfloat16)
+        with torch.no_grad():
+            return layer(x) * weight
+
+    graph = from_torch(program, torch.ones(2, 4, dtype=torch.bfloat16))
+    unedited(inlined(graph))
+    assert edits(cast_report(graph)) == ["layer(x) * weight.to(torch.bfloat16)"]
+
+
+def unedited(graph: Graph) -> None:
+    """A walk finds the same entries if any symbol is edited to the dtype that the walk gives it."""
+    facts = ProgramFacts(graph, graph.inputs[:1])
+    walk = EntryWalk(facts)
+    steps = [entry.step.index for entry in walk.entries]
+    for symbol in graph.symbols:
+        if symbol.index not in steps and walk.dtypes[symbol.index] is not None:
+            trial = EntryWalk(facts, edits={symbol.index: walk.dtypes[symbol.index]})
+            assert [entry.step.index for entry in trial.entries] == steps, symbol
+            assert trial.dtypes == walk.dtypes
+
+
+def sums(x: Any, steps: int) -> Any:
+    scale = np.ones(len(x))
+    for _ in range(steps):
+        scale = scale * scale
+        x = (x * scale).astype(np.float32)
+    return x
+
+
+def interpolated(x: Any, steps: int) -> Any:
+    for _ in range(steps):
+        x = np.interp(x, X, X).astype(np.float32)
+    return x
+
+
+@pytest.mark.parametrize("function", [sums, interpolated])
+def test_the_causes_of_many_entries_are_found_in_linear_time(function: Any) -> None:
+    def calls(steps: int) -> int:
+        report = report_of(function, X, steps)
+        return count_work(lambda: report.dtype_causes).calls
+
+    calls(10)  # fills the caches
+    assert calls(80) < 2.5 * calls(40)
 
 
 def test_a_thousand_steps_are_explained_in_linear_time() -> None:
