@@ -364,18 +364,30 @@ class CastSyntax(NamedTuple):
         """
         node = statement(text)
         value = node.value if isinstance(node, ast.Expr) else None
-        match value:
-            case ast.Call(func=ast.Attribute(value=ast.Name(id="np" | "jnp"), attr=name)) as call:
-                if name in SCALARS and self.cast.startswith("{x}.astype"):
-                    return f"{self.number_of('', dtype)[:-2]}{text[call.func.end_col_offset :]}"
-            case ast.List() | ast.Tuple() | ast.Constant():
-                if number := self.number_of(text, dtype):
-                    return number
-            case _:
-                pass
+        is_written_out = isinstance(value, (ast.List, ast.Tuple, ast.Constant))
+        number = self.number_of(text, dtype) if is_written_out else self.scalar_of(text, dtype)
+        if number:
+            return number
         x = text if primary(text) or not self.cast.startswith("{x}") else f"({text})"
         name = _ONNX.get(dtype, str(dtype).upper().replace("_", ""))
         return self.cast.format(x=x, dtype=dtype, name=name)
+
+    def scalar_of(self, text: str, dtype: DType) -> str:
+        """Return `np.float64(x)`, or another scalar of NumPy, as one of a dtype; "" of other texts.
+
+        Empty too if the library has no such type.
+        """
+        match statement(text):
+            case ast.Expr(value=ast.Call(func=ast.Attribute() as function, keywords=[])):
+                module, _, name = ast.unparse(function).partition(".")
+                if module not in ("np", "numpy", "jnp") or name not in SCALARS:
+                    return ""
+                arguments = text[(function.end_col_offset or 0) + 1 : -1]
+                if hasattr(np, str(dtype)):
+                    return f"{module}.{dtype}({arguments})"
+                return self.number_of(arguments, dtype)
+            case _:
+                return ""
 
     def dtype_of(self, dtype: DType) -> str:
         """Return the expression of a dtype."""
@@ -387,8 +399,11 @@ class CastSyntax(NamedTuple):
 
     def number_of(self, text: str, dtype: DType) -> str:
         """Return a number of a dtype; "" if the library has no such dtype."""
-        is_numpy = hasattr(np, str(dtype)) or not self.number.startswith("np.")
-        return self.number.format(x=text, dtype=dtype) if is_numpy else ""
+        return self.number.format(x=text, dtype=dtype) if self.has(dtype) else ""
+
+    def has(self, dtype: DType) -> bool:
+        """Whether the library has a dtype by its name."""
+        return hasattr(np, str(dtype)) or not self.number.startswith("np.")
 
 
 _ONNX = {DType.float32: "FLOAT", DType.float64: "DOUBLE"}

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from graphir.location import Location
 from graphir.passes.analysis.expressions import (
-    SCALARS,
     CastSyntax,
     default_dtype,
     dtype_position,
@@ -73,7 +72,7 @@ def birth_edit(birth: Symbol, dtype: DType) -> Edit | None:
     made = _made(text, dtype, syntax)
     is_value = birth.op not in (ops.constant, ops.input) and not place.compound
     if not made and (is_value or isinstance(node.value, (ast.List, ast.Tuple))):
-        made = converted(text, birth.rank, dtype, syntax)
+        made = _converted(text, birth.rank, dtype, syntax)
     return Edit(place, made) if made and made != text else None
 
 
@@ -88,7 +87,7 @@ def value_edit(step: Symbol, dtype: DType) -> Edit | None:
         return None
     named = source.brief.replace(str(step.type.dtype), str(dtype))
     is_named = named != source.brief
-    text = named if is_named else converted(source.brief, step.rank, dtype, syntax_of(step.graph))
+    text = named if is_named else _converted(source.brief, step.rank, dtype, syntax_of(step.graph))
     return Edit(place, text)
 
 
@@ -118,25 +117,22 @@ def operand_edit(
     return Edit(place, " ".join(text.split())) if text else None
 
 
-def converted(text: str, rank: int, dtype: DType, syntax: CastSyntax) -> str:
-    """Return the cast of an expression; of a number or a list the number type's call."""
-    node = statement(text)
-    is_list = isinstance(node, ast.Expr) and isinstance(node.value, (ast.List, ast.Tuple))
-    number = syntax.number_of(text, dtype) if is_list or not rank else ""
+def _converted(text: str, rank: int, dtype: DType, syntax: CastSyntax) -> str:
+    """Return the cast of an expression; of one number the number type's call."""
+    number = "" if rank else syntax.number_of(text, dtype)
     return number or syntax.cast_of(text, dtype)
 
 
 def _made(text: str, dtype: DType, syntax: CastSyntax) -> str:
     """Return a call that makes an array or a scalar, in another dtype; "" for another text."""
+    if scalar := syntax.scalar_of(text, dtype):
+        return scalar
     node = statement(text)
-    call = node.value if isinstance(node, ast.Expr) else None
-    match call:
-        case ast.Call(func=ast.Attribute(value=ast.Name(id=module), attr=name)):
-            if name in SCALARS and hasattr(DType, str(dtype)):
-                return f"{module}.{dtype}{text[call.func.end_col_offset :]}"
+    match node.value if isinstance(node, ast.Expr) else None:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=module), attr=name)) as call:
             takes = name in _TORCH_MAKERS if module == "torch" else dtype_position(call) is not None
-            takes = takes and name not in _REDUCING
-            return with_dtype(text, syntax.dtype_of(dtype), always=True) if takes else ""
+            is_maker = takes and name not in _REDUCING and syntax.has(dtype)
+            return with_dtype(text, syntax.dtype_of(dtype), always=True) if is_maker else ""
         case _:
             return ""
 

@@ -104,6 +104,18 @@ def test_the_edits_give_the_result_the_dtype_of_the_data(
     assert edits(report_of(function, X)) == expected
 
 
+def test_a_scalar_becomes_one_of_the_type_or_is_cast_where_numpy_has_none() -> None:
+    def report(dtype: str) -> CastReport:
+        g = Graph("scaled", rules="jax")
+        g.output(g.input(dtype, (4,), name="x") * np.float64(2))
+        return cast_report(g)
+
+    assert edits(report("float32")) == ['g.input(dtype, (4,), name="x") * np.float32(2)']
+    assert edits(report("bfloat16")) == [
+        'g.input(dtype, (4,), name="x") * np.float64(2).astype("bfloat16")'
+    ]
+
+
 def test_a_birth_that_is_a_result_itself_is_left_as_it_is() -> None:
     assert edits(report_of(returned, X)) == ['x * weights.astype("float32")']
 
