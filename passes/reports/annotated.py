@@ -5,9 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from html import escape
-from itertools import pairwise
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from textwrap import wrap
 from typing import Any, Protocol
 from unicodedata import combining, east_asian_width
@@ -27,7 +25,7 @@ from graphir.passes.analysis.casts import CastReport, CastRow, cast_report
 from graphir.passes.analysis.casts.rows import size_json
 from graphir.passes.analysis.expressions import statement
 from graphir.passes.reports import phrases
-from graphir.passes.reports.html import page
+from graphir.passes.reports.html import marked_line, page
 from graphir.passes.reports.json_ import json_array
 from graphir.passes.reports.json_ import text as encoded
 from graphir.passes.reports.phrases import SourceRegion
@@ -325,24 +323,21 @@ def annotated_html(annotated: Annotated) -> str:
 
 def _item(line: SourceLine, file: AnnotatedFile) -> str:
     """Return the HTML of a line."""
+
+    def marked(piece: str, annotation: Annotation, is_nested: bool) -> str:
+        level = gravest(phrases.level(row) for row, _ in annotation.casts)
+        lines = dict.fromkeys([value_text(annotation), *below(annotation, file)])
+        title = "\n".join(filter(None, lines))
+        name = "mark" if level else "span"
+        return tag(name, piece, class_=level, title=title) if title else piece
+
     spans = {line.columns(x): x for x in line.annotations}
-    cuts = sorted({0, len(line.source), *(at for span in spans for at in span)})
-    parts: list[str] = []
-    for start, end in pairwise(cuts):
-        piece = escape(printable(line.source[start:end], None, keep="\t"))
-        over = [(b - a, x) for (a, b), x in spans.items() if a <= start and end <= b]
-        if over:
-            annotation = min(over, key=itemgetter(0))[1]
-            level = gravest(phrases.level(row) for row, _ in annotation.casts)
-            lines = dict.fromkeys([value_text(annotation), *below(annotation, file)])
-            if title := "\n".join(filter(None, lines)):
-                piece = tag("mark" if level else "span", piece, class_=level, title=title)
-        parts.append(piece)
+    code = marked_line(line.source, spans, marked)
     note = [line.note] if line.note else []
     return tag(
         "li",
         tag("span", str(line.number), class_="number"),
-        tag("code", *parts),
+        tag("code", code),
         tag("span", *(tag("span", text(x), class_="chip") for x in note), class_="chips"),
         class_="hit" if line.annotations else None,
     )

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from operator import itemgetter
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from graphir.decorators import uncollected
 from graphir.display import ROWS as FRAGMENT_ROWS
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from graphir.passes.analysis.casts.sites import CastSite
     from graphir.passes.analysis.diff import GraphDiff, RulesDiff
 
-
-# -- rows, which the page and notebooks share
 
 ROWS = 2000
 """The most rows in the table of a page."""
@@ -270,22 +269,41 @@ def _around(source: str, hit: Sequence[int]) -> list[int]:
 
 
 def _mark(line: str, number: int, highlights: Sequence[Highlight]) -> str:
-    """Return a line as HTML with its operands marked; the innermost of nested operands wins."""
+    """Return a line as HTML with its operands marked."""
     line = line[:WIDTH]
     spans: dict[tuple[int, int], Highlight] = {}
     for each in highlights:
         if each.place.is_known:
             spans.setdefault(each.place.columns(number, line), each)
+
+    def marked(piece: str, highlight: Highlight, is_nested: bool) -> str:
+        shade = f"{phrases.level(highlight.site.row)}{' inner' if is_nested else ''}"
+        return tag("mark", piece, class_=shade, title=highlight.reason)
+
+    return marked_line(line, spans, marked)
+
+
+Spanned = TypeVar("Spanned")
+
+
+def marked_line(
+    line: str,
+    spans: Mapping[tuple[int, int], Spanned],
+    marked: Callable[[str, Spanned, bool], str],
+) -> str:
+    """Return a line as HTML, with its pieces inside of spans of characters as `marked` writes them.
+
+    `marked` gets the HTML of a piece, what the innermost span around it stands for, and whether
+    there is another span around it.
+    """
     cuts = sorted({0, len(line), *(at for span in spans for at in span)})
     parts: list[str] = []
     for start, end in pairwise(cuts):
         piece = escape(printable(line[start:end], None, keep="\t"))
         over = [(b - a, each) for (a, b), each in spans.items() if a <= start and end <= b]
         if over:
-            innermost = min(over, key=lambda pair: pair[0])[1]
-            inner = " inner" if len(over) > 1 else ""
-            shade = f"{phrases.level(innermost.site.row)}{inner}"
-            piece = tag("mark", piece, class_=shade, title=innermost.reason)
+            innermost = min(over, key=itemgetter(0))[1]
+            piece = marked(piece, innermost, len(over) > 1)
         parts.append(piece)
     return "".join(parts)
 

@@ -214,8 +214,10 @@ def _dtype_cause(report: CastReport, cause: Cause) -> str:
     """Return the sentence about a step by which values are wider than the data."""
     step, position, entry = cause.step, cause.operand, cause.entries[0]
     values = [uncast(x) for x in step.args]
-    head = f"{_what_is_wide(report, cause)} because {_place(report, step.location)}"
+    effect = _what_is_wide(report, cause)
+    head = f"{effect} because {_place(report, step.location)}"
     source = expression(step.location)
+    text = f": {printable(source.brief)}" if source else ""
     origin = f" of {_place(report, cause.birth.location)}" if cause.birth is not None else ""
     fix = _fix_text(report, cause)
     if step.op is ops.cast and source is not None and (span := default_dtype(source.text)):
@@ -225,16 +227,13 @@ def _dtype_cause(report: CastReport, cause: Cause) -> str:
     if step.op is ops.input:
         names = zip(step.graph.inputs, step.graph.input_names, strict=True)
         name = next(name for x, name in names if x is step)
-        head = _what_is_wide(report, cause)
-        return f"{head} because the argument `{printable(name)}` is {cause.after}"
+        return f"{effect} because the argument `{printable(name)}` is {cause.after}"
     if step.op is ops.cast and not in_call(step):
-        text = f": {printable(source.brief)}" if source else ""
         return f"{head} converts {values[0].dtype} to {cause.after}{text}{fix}"
     call = None if entry.argument is None else _argument(report, entry, entry.argument)
     if entry.argument is not None and call is not None:
         wide = _article(str(entry.argument.dtype))
         return f"{head} has {step.origins[0].op} of {call[0]}, {wide}{origin}{call[1]}"
-    text = f": {printable(source.brief)}" if source else ""
     if position is None or values[position].dtype is not cause.after:
         dtypes = " and ".join(dict.fromkeys(str(x.dtype) for x in values))
         origin = origin and f", {_article(str(values[position or 0].dtype))}{origin}"

@@ -98,8 +98,8 @@ def dtype_causes(graph: Graph, data: Sequence[Symbol], keep: DType | None = None
 def made_narrow(graph: Graph) -> list[Symbol]:
     """Return the values without operands whose floats are narrower than the rules' own."""
     own = own_dtype(graph.rules, 1.0)
-    made = (x for x in graph.symbols if not x.args and not isinstance(x.type, NoTensorType))
-    return [x for x in made if own is not None and is_narrower(x.type.dtype, own)]
+    values = (x for x in graph.symbols if not x.args and not isinstance(x.type, NoTensorType))
+    return [x for x in values if own is not None and is_narrower(x.type.dtype, own)]
 
 
 class _Search:
@@ -155,8 +155,8 @@ class _Search:
             cause = symbol.index if symbol.index in own else None
             if cause is None and not isinstance(symbol.type, NoTensorType):
                 alike = (x for x in symbol.args if x.index in causes and symbol.op is not ops.cast)
-                found = (causes[x.index] for x in alike if x.type.dtype is symbol.type.dtype)
-                cause = next((i for i in found if i in mixed or walk.is_changed(symbol)), None)
+                steps = (causes[x.index] for x in alike if x.type.dtype is symbol.type.dtype)
+                cause = next((i for i in steps if i in mixed or walk.is_changed(symbol)), None)
             if cause is None and symbol.index in mixed:
                 cause = symbol.index
             if cause is not None:

@@ -69,11 +69,11 @@ def birth_edit(birth: Symbol, dtype: DType) -> Edit | None:
     if source is None or not isinstance(node, ast.Expr):
         return None
     text = source.brief
-    made = _made(text, dtype, syntax)
+    new = _call_in_dtype(text, dtype, syntax)
     is_value = birth.op not in (ops.constant, ops.input) and not place.compound
-    if not made and (is_value or isinstance(node.value, (ast.List, ast.Tuple))):
-        made = _converted(text, birth.rank, dtype, syntax)
-    return Edit(place, made) if made and made != text else None
+    if not new and (is_value or isinstance(node.value, (ast.List, ast.Tuple))):
+        new = _converted(text, birth.rank, dtype, syntax)
+    return Edit(place, new) if new and new != text else None
 
 
 def value_edit(step: Symbol, dtype: DType) -> Edit | None:
@@ -123,7 +123,7 @@ def _converted(text: str, rank: int, dtype: DType, syntax: CastSyntax) -> str:
     return number or syntax.cast_of(text, dtype)
 
 
-def _made(text: str, dtype: DType, syntax: CastSyntax) -> str:
+def _call_in_dtype(text: str, dtype: DType, syntax: CastSyntax) -> str:
     """Return a call that makes an array or a scalar, in another dtype; "" for another text."""
     if scalar := syntax.scalar_of(text, dtype):
         return scalar

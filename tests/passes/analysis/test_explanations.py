@@ -10,9 +10,8 @@ import pytest
 from graphir import DType, Graph
 from graphir.ir.inlining import inlined
 from graphir.passes import CastReport, cast_report
-from graphir.passes.analysis.explanations.dtype_walk import ProgramFacts
-from graphir.passes.analysis.explanations.entries import EntryWalk
-from graphir.runtime import from_torch, record
+from graphir.runtime import record
+from tests.support.dtype_walks import unedited
 from tests.support.work import count_work
 
 X = np.linspace(1, 2, 6, dtype=np.float32)
@@ -154,32 +153,6 @@ def scaled_by_layers(x: Any) -> Any:
 @pytest.mark.parametrize("function", [born_elsewhere, two_births, followed, scaled_by_layers])
 def test_an_edit_to_the_dtype_that_a_value_has_changes_nothing(function: Any) -> None:
     unedited(inlined(report_of(function, X).graph))
-
-
-def test_an_edit_changes_nothing_in_a_program_of_a_library_that_casts_inside() -> None:
-    torch = pytest.importorskip("torch")
-    weight = torch.ones(4)
-
-    def program(x: Any) -> Any:
-        layer = torch.nn.Linear(4, 4, dtype=torch.bfloat16)
-        with torch.no_grad():
-            return layer(x) * weight
-
-    graph = from_torch(program, torch.ones(2, 4, dtype=torch.bfloat16))
-    unedited(inlined(graph))
-    assert edits(cast_report(graph)) == ["layer(x) * weight.to(torch.bfloat16)"]
-
-
-def unedited(graph: Graph) -> None:
-    """A walk finds the same entries if any symbol is edited to the dtype that the walk gives it."""
-    facts = ProgramFacts(graph, graph.inputs[:1])
-    walk = EntryWalk(facts)
-    steps = [entry.step.index for entry in walk.entries]
-    for symbol in graph.symbols:
-        if symbol.index not in steps and walk.dtypes[symbol.index] is not None:
-            trial = EntryWalk(facts, edits={symbol.index: walk.dtypes[symbol.index]})
-            assert [entry.step.index for entry in trial.entries] == steps, symbol
-            assert trial.dtypes == walk.dtypes
 
 
 def sums(x: Any, steps: int) -> Any:

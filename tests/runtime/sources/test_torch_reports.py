@@ -8,8 +8,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from graphir.ir.inlining import inlined  # noqa: E402
 from graphir.passes import CastReport, cast_report  # noqa: E402
 from graphir.runtime import audit, from_torch  # noqa: E402
+from tests.support.dtype_walks import unedited  # noqa: E402
 
 nn, F = torch.nn, torch.nn.functional
 X = torch.ones(4, 8)
@@ -22,6 +24,21 @@ def line_of(function: Any, offset: int) -> str:
 def audited(function: Any, *args: Any) -> CastReport:
     with torch.no_grad():
         return audit(from_torch(function, *args), *(x.numpy() for x in args))
+
+
+def test_kernels_that_compute_in_float32_are_no_entries_of_a_fix() -> None:
+    weight = torch.ones(8)
+
+    def program(x: Any) -> Any:
+        layer = nn.Linear(8, 8, dtype=torch.bfloat16)
+        with torch.no_grad():
+            return layer(x) * weight
+
+    graph = from_torch(program, X.to(torch.bfloat16))
+    unedited(inlined(graph))
+    (cause,) = cast_report(graph).dtype_causes
+    assert cause.fix is not None
+    assert [x.text for x in cause.fix.edits] == ["layer(x) * weight.to(torch.bfloat16)"]
 
 
 def test_a_number_of_float64_is_named_with_torchs_cast() -> None:
