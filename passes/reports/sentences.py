@@ -13,10 +13,11 @@ from graphir.display import count_text, printable
 from graphir.ir.op_builder import infer
 from graphir.location import NUMPY
 from graphir.passes.analysis.casts.behind_casts import in_call, next_values, uncast
-from graphir.passes.analysis.casts.fixes import maker_fix, number_fix, source_fix, wider
 from graphir.passes.analysis.casts.ranking import LossCause, is_modular
 from graphir.passes.analysis.casts.report import LossRow
 from graphir.passes.analysis.casts.sites import overflows
+from graphir.passes.analysis.explanations.edits import Edit, UncastOp, operand_name
+from graphir.passes.analysis.explanations.fixes import maker_edit, number_edit, source_edit, wider
 from graphir.passes.analysis.expressions import (
     CastSyntax,
     call_argument,
@@ -26,7 +27,6 @@ from graphir.passes.analysis.expressions import (
     whole_expression,
 )
 from graphir.passes.analysis.rebuild import is_literal
-from graphir.passes.analysis.suggestions import UncastOp, operand_name, rewritten
 from graphir.passes.reports import phrases
 from graphir.public import DType, Graph, GraphirError, Location, Symbol, ops
 from graphir.source_text import is_cell
@@ -115,8 +115,8 @@ def _alike(diff: GraphDiff, cause: Change) -> str:
         result = infer(diff.after, symbol.op, tuple(types), symbol.attrs).type
     except GraphirError:
         return ""
-    fix = rewritten(UncastOp(diff.after, symbol.op, symbol.args), symbol.location, casts)
-    return f"; write {printable(fix)}" if result.dtype is dtype and fix else ""
+    edit = UncastOp(diff.after, symbol.op, symbol.args).edit(symbol.location, casts)
+    return f"; write {printable(edit.text)}" if result.dtype is dtype and edit else ""
 
 
 def _causes(report: CastReport) -> Iterator[LossCause]:
@@ -145,7 +145,9 @@ def _loss(report: CastReport, cause: LossCause) -> str:
         texts.append(count_text(len(steps) - _MOST_STEPS, "other step"))
     places = " and ".join(texts)
     lossy = steps[0][0]
-    fixes = dict.fromkeys(fix for pair in steps for fix in _fixes(report, *pair, lossy) if fix)
+    edits = [edit for pair in steps for edit in _edits(report, *pair, lossy)]
+    place = steps[0][1].location
+    fixes = dict.fromkeys(edit.seen_from(place) for edit in edits if edit is not None)
     fix = f"; write {printable(' and '.join(fixes), 1000)}" if fixes else ""
     number = cause.output
     if number < 0:
@@ -181,10 +183,10 @@ def _lossy_step(report: CastReport, site: CastSite | None, step: Symbol) -> str:
     return f"{_place(report, row.location)} {act} ({what}: {worst}){source}"
 
 
-def _fixes(
+def _edits(
     report: CastReport, site: CastSite | None, step: Symbol, lossy: CastSite | None
-) -> Iterator[str]:
-    """Yield the fixes of a site, and of the steps of its line that lost values alike.
+) -> Iterator[Edit | None]:
+    """Yield the edits of a site, and of the steps of its line that lost values alike.
 
     Without a site, the step stores to an array, which gets the dtype that the values of `lossy`
     need.
@@ -192,15 +194,15 @@ def _fixes(
     if site is None:
         dtype = wider(lossy.row) if lossy is not None and isinstance(lossy.row, LossRow) else None
         if lossy is not None and dtype is not None:
-            yield maker_fix(lossy.row, step.args[0], dtype)
+            yield maker_edit(step.args[0], dtype)
         return
     row = site.row
     if row.kind in ("implicit", "assignment") and str(row.target) in row.fix:
         return  # a cast to the same dtype would lose the same values
     alike = [x.row for x in report.sites if x.row.kind == row.kind and row.kind in phrases.VERBS]
     near = [x for x in alike if x.location.place[:2] == row.location.place[:2]]
-    fixes = [x.fix for x in (row, *near) if x.fix]
-    yield from fixes or [number_fix(row) or source_fix(row)]
+    edits = [x.edit for x in (row, *near) if x.edit is not None]
+    yield from edits or [number_edit(row) or source_edit(row)]
 
 
 _MOST_INNER = 3

@@ -24,7 +24,6 @@ from graphir.loss import LOSS_KINDS, Loss, LossKind
 from graphir.passes.analysis import ItemSequence
 from graphir.passes.analysis.casts.causes import Uses
 from graphir.passes.analysis.casts.conversion import CastConversion, Kind, StepLoss
-from graphir.passes.analysis.casts.fixes import loss_fix
 from graphir.passes.analysis.casts.measured import (
     Measured,
     OutputError,
@@ -38,6 +37,8 @@ from graphir.passes.analysis.casts.sites import CastSites, LayerTotals, layers
 from graphir.passes.analysis.casts.walk import CastWalk
 from graphir.passes.analysis.diff import GraphDiff
 from graphir.passes.analysis.explanations.causes import Cause, dtype_causes, made_narrow
+from graphir.passes.analysis.explanations.edits import Edit
+from graphir.passes.analysis.explanations.fixes import loss_edit
 from graphir.passes.analysis.policies.patterns import cast_pattern
 from graphir.passes.implicit_cast import implicit_cast
 from graphir.promotion import RulesLike
@@ -425,9 +426,9 @@ class LossRow(CastRow):
         return -1
 
     @cached_property
-    def fix(self) -> str:
-        """The code to type instead, in one line; "" if the source does not say."""
-        return loss_fix(self)
+    def edit(self) -> Edit | None:
+        """The edit that keeps the values; None if the source does not say."""
+        return loss_edit(self)
 
     @property
     def bytes_added(self) -> int:

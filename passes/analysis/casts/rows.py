@@ -16,8 +16,9 @@ from graphir.ops.attribute_record import AttributeRecord
 from graphir.ops.dims import Size
 from graphir.passes.analysis.casts.behind_casts import demanding
 from graphir.passes.analysis.casts.conversion import CastConversion, Kind, StepLoss
-from graphir.passes.analysis.casts.fixes import cast_fix, measured_fix
 from graphir.passes.analysis.casts.measured import Measured
+from graphir.passes.analysis.explanations.edits import Edit
+from graphir.passes.analysis.explanations.fixes import row_edit
 from graphir.passes.analysis.expressions import Expression
 from graphir.public import (
     DType,
@@ -224,9 +225,14 @@ class CastRow:
         return " ".join(expression.text[start:end].split()) if expression else ""
 
     @cached_property
+    def edit(self) -> Edit | None:
+        """The edit in place of the cast; None if the cast needs no fix."""
+        return row_edit(self)
+
+    @property
     def fix(self) -> str:
         """The code to type instead, in one line; "" if the cast needs no fix."""
-        return measured_fix(self) or cast_fix(self)
+        return "" if self.edit is None else self.edit.seen_from(self.location)
 
     @property
     def others(self) -> Mapping[str, DType | str]:

@@ -19,13 +19,16 @@ from graphir.passes.analysis.casts.behind_casts import uncast
 from graphir.passes.analysis.explanations.dtype_walk import ProgramFacts
 from graphir.passes.analysis.explanations.edits import (
     Edit,
+    UncastOp,
     birth_edit,
+    code_edit,
     combined,
     dtype_edit,
-    operand_edit,
+    operands_edit,
     value_edit,
 )
 from graphir.passes.analysis.explanations.entries import Entry, EntryWalk, is_narrower
+from graphir.passes.analysis.expressions import expression, syntax_of, with_dtype
 from graphir.passes.analysis.rebuild import own_dtype
 from graphir.public import DType, Graph, Symbol, ops
 
@@ -198,9 +201,15 @@ class _Search:
             return dtype_edit(step, entry.wanted)
         if self.walk.facts.is_function(step):
             return None
+        place, casts = step.location, dict.fromkeys(self._operands(entry), entry.wanted)
+        source = None if place.compound else expression(place)
+        if source is None or not casts:
+            return None
+        if source.text.startswith(("np.concatenate(", "numpy.concatenate(")) and len(casts) == 1:
+            dtype = syntax_of(step.graph).dtype_of(entry.wanted)
+            return code_edit(place, with_dtype(source.text, dtype, always=True))
         values = [uncast(x) for x in step.args]
-        casts = dict.fromkeys(self._operands(entry), entry.wanted)
-        return operand_edit(self.walk.rules, step, values, casts)
+        return operands_edit(UncastOp(self.walk.rules, step.op, values), place, casts)
 
     def _operands(self, entry: Entry) -> list[int]:
         """Return the positions of the operands of an entry that are to be mended."""

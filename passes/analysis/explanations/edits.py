@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
+from graphir import ops
+from graphir.dtypes import DType
+from graphir.ir.symbol import Symbol
 from graphir.location import Location
+from graphir.ops.op import Op
 from graphir.passes.analysis.expressions import (
+    NUMPY,
     CastSyntax,
+    Expression,
     default_dtype,
     dtype_position,
     expression,
@@ -16,8 +23,8 @@ from graphir.passes.analysis.expressions import (
     syntax_of,
     with_dtype,
 )
-from graphir.passes.analysis.suggestions import UncastOp, source_rewritten
-from graphir.public import DType, PromotionRules, Symbol, ops
+from graphir.passes.analysis.rebuild import is_literal
+from graphir.promotion import PromotionRules
 
 
 def _names(text: str) -> frozenset[str]:
@@ -25,10 +32,30 @@ def _names(text: str) -> frozenset[str]:
 
 
 class Edit(NamedTuple):
-    """One line of text that replaces the source expression at a place."""
+    """One line of text that replaces the source expression at a place.
+
+    Without source, as of a model's nodes, the text is no code, but says in words what to cast.
+    """
 
     place: Location
     text: str
+    is_code: bool = True
+
+    def seen_from(self, place: Location) -> str:
+        """Return the text, with its line if that is another than the line of `place`."""
+        if not self.is_code or self.place.place[:2] == place.place[:2]:
+            return self.text
+        return f"{self.text} in line {self.place.line}"
+
+
+def code_edit(place: Location, text: str) -> Edit | None:
+    """Return an edit of one line; None without a text."""
+    return Edit(place, " ".join(text.split())) if text else None
+
+
+def words(place: Location, text: str) -> Edit | None:
+    """Return an edit in words; None without a text."""
+    return Edit(place, text, is_code=False) if text else None
 
 
 def combined(edits: Iterable[Edit]) -> tuple[Edit, ...]:
@@ -101,20 +128,97 @@ def dtype_edit(cast: Symbol, dtype: DType) -> Edit | None:
     return Edit(cast.location, f"{source.text[: span[0]]}{name}{source.text[span[1] :]}")
 
 
-def operand_edit(
-    rules: PromotionRules, step: Symbol, values: list[Symbol], casts: Mapping[int, DType]
-) -> Edit | None:
-    """Return the edit that casts operands of an op, by position; None without source."""
-    place, syntax = step.location, syntax_of(step.graph)
-    source = None if place.compound else expression(place)
+class UncastOp(NamedTuple):
+    """An op under rules, on operand `values` before any cast."""
+
+    rules: PromotionRules
+    op: Op
+    values: Sequence[Symbol]
+
+    @property
+    def syntax(self) -> CastSyntax:
+        """How the library of the program writes a cast."""
+        return syntax_of(self.values[0].graph) if self.values else NUMPY
+
+    def edit(self, place: Location, casts: Mapping[int, DType]) -> Edit | None:
+        """Return the edit that casts operands, by position; in words if the source is unknown."""
+        others = _without_literals(self.values, casts)
+        return operands_edit(self, place, casts) or words(place, self.in_words(others))
+
+    def in_words(self, casts: Mapping[int, DType]) -> str:
+        """Return the casts of operands in words; "" without casts."""
+        names = {i: operand_name(self.op, self.values[i], i) for i in casts}
+        texts = [self.syntax.cast_of(names[i], dtype) for i, dtype in casts.items()]
+        return f"{self.op.name} of {', '.join(texts)}" if texts else ""
+
+
+def operands_edit(uncast: UncastOp, place: Location, casts: Mapping[int, DType]) -> Edit | None:
+    """Return the edit that casts operands of an op, by position; None without source.
+
+    Under rules that write `x += y` to the array x, the value is cast to the dtype of x: the name x
+    keeps its array.
+    """
+    source = expression(place)
+    is_in_place = 0 in casts and uncast.op.name in uncast.rules.in_place
+    if is_in_place and source and source.is_augmented:
+        return assignment_edit(place, uncast.values[0].dtype, uncast.syntax)
+    casts = _without_literals(uncast.values, casts)
     if source is None or not casts:
         return None
-    if source.text.startswith(("np.concatenate(", "numpy.concatenate(")) and len(casts) == 1:
-        (dtype,) = casts.values()
-        text = with_dtype(source.text, syntax.dtype_of(dtype), always=True)
-    else:
-        text = source_rewritten(UncastOp(rules, step.op, values), place, casts)
-    return Edit(place, " ".join(text.split())) if text else None
+    return code_edit(place, _cast_operands(source, tuple(casts.items()), uncast.syntax))
+
+
+def assignment_edit(place: Location, dtype: DType, syntax: CastSyntax = NUMPY) -> Edit | None:
+    """Return the edit of an assignment that casts its value to `dtype`, that of the target array.
+
+    Returns None if the place has no assignment, or if the value is a list, tuple or constant, which
+    has no `astype`.
+    """
+    source = expression(place)
+    node = statement(source.text) if source else None
+    if source is None or not isinstance(node, (ast.Assign, ast.AugAssign)):
+        return None
+    if isinstance(node.value, _WRITTEN_OUT):
+        return None
+    last = len(source.spans) - 1
+    return code_edit(place, source.replaced({last: _cast(source, last, dtype, syntax)}))
+
+
+def operand_name(op: Op, value: Symbol, position: int) -> str:
+    """Return the name of an operand: of the node of a model that made it, else the parameter's."""
+    place = value.location
+    return place.file if place.file and not place.line else op.operand(position)
+
+
+def _without_literals(values: Sequence[Symbol], casts: Mapping[int, DType]) -> Mapping[int, DType]:
+    """Return the casts but those of Python numbers, which have no `astype`, if others remain."""
+    others = {i: dtype for i, dtype in casts.items() if not is_literal(values[i])}
+    return others or casts
+
+
+@lru_cache(maxsize=4096)
+def _cast_operands(
+    source: Expression, casts: tuple[tuple[int, DType], ...], syntax: CastSyntax
+) -> str:
+    """Return an expression with operands cast, by position, or "" if a span is unknown."""
+    dtypes = dict(casts)
+    if max(dtypes) >= len(source.spans):
+        return ""
+    texts = {i: _cast(source, i, dtype, syntax) for i, dtype in dtypes.items()}
+    text = source.replaced(texts) if all(texts.values()) else ""
+    return text if len(text) <= LONGEST else ""
+
+
+def _cast(source: Expression, position: int, dtype: DType, syntax: CastSyntax) -> str:
+    """Return the cast of an operand; "" for a number in a dtype that has no numbers."""
+    text = source.operand(position)
+    is_number = source.is_number(position)
+    return syntax.number_of(text, dtype) if is_number else syntax.cast_of(text, dtype)
+
+
+LONGEST = 500
+"""The most characters of an edit that quotes the source."""
+_WRITTEN_OUT = (ast.List, ast.Tuple, ast.Constant, ast.ListComp)
 
 
 def _converted(text: str, rank: int, dtype: DType, syntax: CastSyntax) -> str:

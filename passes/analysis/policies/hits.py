@@ -22,6 +22,8 @@ from graphir.passes.analysis.casts.causes import ImpliedUses
 from graphir.passes.analysis.casts.conversion import CastConversion
 from graphir.passes.analysis.casts.rows import CastRow
 from graphir.passes.analysis.casts.walk import CastWalk, ConversionUse
+from graphir.passes.analysis.explanations.edits import UncastOp, assignment_edit
+from graphir.passes.analysis.explanations.fixes import Promotion
 from graphir.passes.analysis.expressions import syntax_of
 from graphir.passes.analysis.policies.patterns import (
     Action,
@@ -31,7 +33,6 @@ from graphir.passes.analysis.policies.patterns import (
     too_wide,
     within,
 )
-from graphir.passes.analysis.suggestions import Promotion, UncastOp, cast_assignment, fix, rewritten
 from graphir.source_text import is_cell
 
 if TYPE_CHECKING:
@@ -78,14 +79,14 @@ class CastHit(NamedTuple):
         """The code to type instead, or "" without a known fix."""
         row, symbol = self.row, self.symbol
         if row.user is None or row.conversion.stores:
-            return " ".join(
-                cast_assignment(row.location, row.target, syntax_of(symbol.graph)).split()
-            )
-        number = row.kind == "literal"
-        casts = {row.position: row.target} if number else _casts_within(symbol, self.limits)
-        op, args, under = symbol.op, symbol.args, symbol.graph.rules
-        promotion = Promotion(under, op, args, casts, row.position, row.loss, number)
-        return fix(promotion, row.location, too_wide(self.limits))
+            edit = assignment_edit(row.location, row.target, syntax_of(symbol.graph))
+        else:
+            number = row.kind == "literal"
+            casts = {row.position: row.target} if number else _casts_within(symbol, self.limits)
+            uncast = UncastOp(symbol.graph.rules, symbol.op, symbol.args)
+            promotion = Promotion(uncast, casts, row.position, row.loss, number)
+            edit = promotion.edit(row.location, too_wide(self.limits))
+        return "" if edit is None else edit.text
 
     @property
     def message(self) -> str:
@@ -134,7 +135,8 @@ class WidthHit(NamedTuple):
         casts_within = _casts_within(symbol, self.limits)
         casts_to_write = {i: dtype for i, dtype in casts_within.items() if i in wide_positions}
         uncast = UncastOp(symbol.graph.rules, symbol.op, symbol.args)
-        return rewritten(uncast, symbol.location, casts_to_write) or f'dtype "{narrow}"'
+        edit = uncast.edit(symbol.location, casts_to_write)
+        return f'dtype "{narrow}"' if edit is None else edit.text
 
     @property
     def message(self) -> str:
