@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from graphir.decorators import uncollected
 from graphir.passes.analysis.casts.measured import plain
+from graphir.passes.analysis.explanations.causes import DtypeCause, LossCause, Remedy
 from graphir.passes.reports import phrases
+from graphir.passes.reports.sentences import Sentence, told_of_rows
+from graphir.public import DType
 
 if TYPE_CHECKING:
     from graphir.passes.analysis.casts import CastReport
@@ -28,6 +31,7 @@ def report_json(report: CastReport) -> str:
         "against": None if report.against is None else report.against.facts(),
     }
     lists = {
+        "causes": (text(_cause(report, x)) for x in told_of_rows(report)),
         "unseen": (text(step.to_json()) for step in report.unseen),
         "outputs": (text(output.to_json()) for output in report.outputs),
         "losses": (text(facts) for facts in _losses(report)),
@@ -46,6 +50,42 @@ def dtypes_json(reports: Mapping[str, CastReport]) -> str:
     """Return a JSON object with a report for each dtype (see report_json)."""
     fields = [f"{text(name)}: {report_json(report)}" for name, report in reports.items()]
     return "{" + ",\n".join(fields) + "}"
+
+
+def _cause(report: CastReport, sentence: Sentence) -> dict[str, Any]:
+    """Return the JSON fields of a cause: `before` and `after` are dtypes, or sizes of errors."""
+    cause = sentence.cause
+    assert cause is not None
+    birth = cause.birth if isinstance(cause, DtypeCause) else None
+    facts: dict[str, Any] = {}
+    if isinstance(cause, (DtypeCause, LossCause)):
+        facts = {name: _plain(getattr(cause, name)) for name in ("before", "after")}
+    return {
+        "question": cause.question,
+        "text": sentence.text,
+        "outputs": [report.output_name(number) for number in cause.outputs],
+        "location": cause.place.to_json(),
+        "birth": None if birth is None else birth.location.to_json(),
+        **facts,
+        "fix": None if cause.fix is None else _fix(cause.fix),
+    }
+
+
+def _plain(value: DType | float) -> Any:
+    return str(value) if isinstance(value, DType) else plain(value)
+
+
+def _fix(fix: Remedy) -> dict[str, Any]:
+    edits = [
+        {"location": x.place.to_json(), "text": x.text, "is_code": x.is_code} for x in fix.edits
+    ]
+    return {
+        "edits": edits,
+        "grade": fix.grade,
+        "wanted": None if fix.wanted is None else str(fix.wanted),
+        "loses": None if fix.loses is None else str(fix.loses),
+        "error": plain(fix.error),
+    }
 
 
 def _losses(report: CastReport) -> Iterator[dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
@@ -15,9 +16,11 @@ from graphir.decorators import uncollected
 from graphir.display import printable
 from graphir.drawing.loss_levels import Level
 from graphir.passes.analysis.casts.conversion import SILENT
+from graphir.passes.analysis.explanations.edits import Edit
 from graphir.passes.reports import phrases
 from graphir.passes.reports.json_ import VERSION, text
 from graphir.passes.reports.phrases import SourceRegion, region, whole
+from graphir.passes.reports.sentences import Sentence, told_of_rows
 
 if TYPE_CHECKING:
     from graphir.passes.analysis.casts import CastReport, CastRow, Unseen
@@ -46,12 +49,18 @@ See "SARIF results exceed limits" in its documentation.
 def report_sarif(report: CastReport) -> str:
     """Return the report as a SARIF log of one run: a rule for each level of loss, a result a site.
 
-    The first results are of the rule audit/unseen, the parts that were not seen. The errors
-    of outputs are properties of the run. Columns count characters. File paths are relative to the
+    The first results are the causes (the rules cause/dtype and cause/value) with their fixes, then
+    come the parts that were not seen (audit/unseen). The errors of outputs are properties of the
+    run. Columns count characters. File paths are relative to the
     working directory, as %SRCROOT%.
     """
     results = _Results(report)
-    every = chain(map(results.of_unseen, report.unseen), map(results.of, report.sites))
+    causes = told_of_rows(report)
+    every = chain(
+        map(results.of_cause, causes),
+        map(results.of_unseen, report.unseen),
+        map(results.of, report.sites),
+    )
     run: dict[str, Any] = {
         "tool": {"driver": _DRIVER},
         "columnKind": "unicodeCodePoints",
@@ -61,7 +70,7 @@ def report_sarif(report: CastReport) -> str:
             "outputs": [error.to_json() for error in report.outputs],
         },
     }
-    omitted = len(report.unseen) + len(report.sites) - MAX_RESULTS
+    omitted = len(causes) + len(report.unseen) + len(report.sites) - MAX_RESULTS
     if omitted > 0:
         what = {"text": f"{omitted} further results are left out: JSON has all"}
         notes = [{"level": "warning", "message": what}]
@@ -109,6 +118,19 @@ _RULES = [
         "No result has the casts inside; the message says if an error is unknown",
     ),
     *map(_loss_rule, phrases.VERBS),
+    _rule(
+        "cause/dtype",
+        "A line by which a result has a wider dtype than the data",
+        "The line at which a wider dtype enters the data of a result",
+        "The message says what to write instead; a fix says what it was tried with.",
+    ),
+    _rule(
+        "cause/value",
+        "A line that lost the values of a result",
+        "A line that, made exact, removes the error of a result in the audited run",
+        "The message says what to write instead; a fix says what it was tried with.",
+        "error",
+    ),
 ]
 _INDICES = {rule["id"]: index for index, rule in enumerate(_RULES)}
 _DRIVER = {"name": "graphir", "rules": _RULES, "properties": {"reportVersion": VERSION}}
@@ -131,6 +153,19 @@ class _Results:
         places = (x.location for x in self._report.graph.symbols)
         files = (place.file for place in places if place.file and place.line)
         return self._report.graph.provenance.file or next(files, f"{self._report.graph.name}.gir")
+
+    def of_cause(self, sentence: Sentence) -> dict[str, Any]:
+        """Return the SARIF result of a cause, with its fix."""
+        cause = sentence.cause
+        assert cause is not None
+        place = self._place(whole(cause.place), printable(cause.place.layer))
+        rule, level = f"cause/{cause.question}", "warning" if cause.question == "dtype" else "error"
+        result = _result(rule, level, printable(str(sentence)), place)
+        edits = [] if cause.fix is None else [x for x in cause.fix.edits if x.is_code]
+        if edits:
+            what = {"text": sentence.advice}
+            result["fixes"] = [{"description": what, "artifactChanges": _changes(edits)}]
+        return result
 
     def of_unseen(self, part: Unseen) -> dict[str, Any]:
         """Return the SARIF result of a part of the program that was not seen."""
@@ -201,6 +236,17 @@ def _lines(place: SourceRegion) -> dict[str, int]:
         ends = {"endLine": place.end_line, "endColumn": max(place.end_column, 1)}
         return {**region, "startColumn": max(place.column, 1), **ends}
     return region
+
+
+def _changes(edits: Sequence[Edit]) -> list[dict[str, Any]]:
+    """Return the changes of files, each with its replacements."""
+    files: dict[str, list[dict[str, Any]]] = {}
+    for edit in edits:
+        replaced = {"text": edit.text}
+        lines = _lines(whole(edit.place))
+        replacement = {"deletedRegion": lines, "insertedContent": replaced}
+        files.setdefault(edit.place.file, []).append(replacement)
+    return [{"artifactLocation": _artifact(x), "replacements": files[x]} for x in files]
 
 
 def _artifact(file: str) -> dict[str, str]:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from graphir.dtypes import DTypeLike
 from graphir.ir.literals import native
 from graphir.passes.analysis.casts import CastReport, Measured, OutputError, Unseen
-from graphir.passes.analysis.casts.ranking import LossCause
+from graphir.passes.analysis.explanations.causes import LossCause
 from graphir.public import Graph, Symbol
 from graphir.runtime.audit.blame import Blame, Output
 from graphir.runtime.audit.effects import is_same, masked_effect, measure, merge

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir.passes.analysis.casts import Measured, OutputError
-from graphir.passes.analysis.casts.ranking import LossCause
+from graphir.passes.analysis.explanations.causes import LossCause
 from graphir.public import DType, GraphirError, Symbol
 from graphir.runtime.audit.blocked_run import as_floats, inner, norm
 from graphir.runtime.audit.double_double import Flags, Numbers, blocks, numbers

@@ -14,12 +14,14 @@ counts with the errors of its operands, and comes after the losses before it.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from graphir.conversions import convert
 from graphir.location import INTERMEDIATE
 from graphir.ops import dtype_rules as signatures
-from graphir.passes.analysis.casts.ranking import LARGE, LossCause, is_modular, size_of
+from graphir.passes.analysis.casts.ranking import LARGE, is_modular, size_of
+from graphir.passes.analysis.explanations.causes import LossCause
 from graphir.passes.analysis.expressions import expression
 from graphir.passes.rewriter import is_conversion, origins_of
 from graphir.public import DType, GraphirError, Symbol, ops
@@ -77,8 +79,14 @@ class LossTrials:
         sizes = {i: size_of(self.errors[i]) for i in self.shares if self.errors[i].differing}
         for symbol in self.subject.live if sizes else ():
             self._symbols.setdefault(_place(symbol), []).append(symbol)
-        causes = map(self._cause, sorted(sizes, key=sizes.__getitem__, reverse=True))
-        return [cause for cause in causes if cause is not None]
+        causes: dict[tuple[int, ...], LossCause] = {}
+        for i in sorted(sizes, key=sizes.__getitem__, reverse=True):
+            cause = self._cause(i)
+            if cause is not None:
+                key = tuple(step.index for step in cause.lossy)
+                first = causes.setdefault(key, cause)
+                causes[key] = replace(first, outputs=tuple(dict.fromkeys((*first.outputs, i))))
+        return list(causes.values())
 
     def _cause(self, i: int) -> LossCause | None:
         totals: dict[Place, float] = {}
@@ -109,7 +117,14 @@ class LossTrials:
         steps, other_steps = (tuple(self._step(x, i) for x in group) for group in (chosen, others))
         before = size_of(self.errors[i])
         after = before if outcome is None else outcome.sizes[i]
-        return LossCause(i, steps, other_steps, before, after, outcome is not None)
+        return LossCause(
+            outputs=(i,),
+            lossy=steps,
+            others=other_steps,
+            before=before,
+            after=after,
+            is_measured=outcome is not None,
+        )
 
     # -- candidates
 

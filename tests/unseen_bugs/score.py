@@ -138,7 +138,7 @@ def fixes(report: Any, path: Path) -> list[Any]:
 
 
 def clean_library(module: Any) -> str:
-    if hasattr(module, "model"):
+    if not hasattr(module, "main"):
         return "onnx"
     names = {"torch": "torch", "jax": "jax", "jnp": "jax"}
     return next((library for name, library in names.items() if name in vars(module)), "numpy")

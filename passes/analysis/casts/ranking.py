@@ -4,38 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence, Set
-from typing import NamedTuple
 
 from graphir.ops import dtype_rules as signatures
 from graphir.passes.analysis.casts.measured import OutputError
 from graphir.passes.analysis.casts.sites import CastSite, CastSites
-from graphir.passes.analysis.explanations.causes import Cause
+from graphir.passes.analysis.explanations.causes import DtypeCause, LossCause
 from graphir.passes.rewriter import is_conversion
-from graphir.public import Graph, Symbol
+from graphir.public import Graph
 
 LARGE = 0.01
 """The relative error of an output, in the norm of its elements, from which it is explained."""
 
 
-class LossCause(NamedTuple):
-    """The cause of the error of an output: `steps`, symbols of the explicit graph, the worst first.
-
-    Made exact together, and none of them left out, they remove the error; `others` are steps before
-    them that do so as well. `before` and `after` are the sizes of the error, in the norm; over 1 if
-    elements are not finite. If not `is_measured`, the cause is that of the largest share, by
-    estimate.
-    """
-
-    output: int
-    steps: tuple[Symbol, ...]
-    others: tuple[Symbol, ...]
-    before: float
-    after: float
-    is_measured: bool
-
-
 def ranked(
-    sites: CastSites, causes: Sequence[LossCause], dtypes: Sequence[Cause]
+    sites: CastSites, causes: Sequence[LossCause], dtypes: Sequence[DtypeCause]
 ) -> Mapping[int, int]:
     """Return the rank of each row, by its `place`: that of its site.
 

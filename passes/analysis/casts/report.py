@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from functools import cache, cached_property
 from operator import attrgetter
 from types import MappingProxyType
@@ -22,7 +23,6 @@ from graphir.ir.liveness import live_mask
 from graphir.location import INTERMEDIATE
 from graphir.loss import LOSS_KINDS, Loss, LossKind
 from graphir.passes.analysis import ItemSequence
-from graphir.passes.analysis.casts.causes import Uses
 from graphir.passes.analysis.casts.conversion import CastConversion, Kind, StepLoss
 from graphir.passes.analysis.casts.measured import (
     Measured,
@@ -31,14 +31,16 @@ from graphir.passes.analysis.casts.measured import (
     parts_unseen,
     unique_parts,
 )
-from graphir.passes.analysis.casts.ranking import LossCause, ranked
+from graphir.passes.analysis.casts.ranking import ranked
 from graphir.passes.analysis.casts.rows import CastRow
 from graphir.passes.analysis.casts.sites import CastSites, LayerTotals, layers
+from graphir.passes.analysis.casts.uses import Uses
 from graphir.passes.analysis.casts.walk import CastWalk
 from graphir.passes.analysis.diff import GraphDiff
-from graphir.passes.analysis.explanations.causes import Cause, dtype_causes, made_narrow
+from graphir.passes.analysis.explanations.causes import DtypeCause, LossCause
+from graphir.passes.analysis.explanations.dtype_causes import dtype_causes, made_narrow
 from graphir.passes.analysis.explanations.edits import Edit
-from graphir.passes.analysis.explanations.fixes import loss_edit
+from graphir.passes.analysis.explanations.fixes import loss_edit, loss_remedy
 from graphir.passes.analysis.policies.patterns import cast_pattern
 from graphir.passes.implicit_cast import implicit_cast
 from graphir.promotion import RulesLike
@@ -134,7 +136,7 @@ class CastReport(ItemSequence[CastRow]):
             )
 
         rows, losses = filter(satisfies, self.rows), filter(satisfies, self.losses)
-        return self._with(rows=tuple(rows), losses=tuple(losses), _whole=self._unfiltered)
+        return self._with(rows=tuple(rows), losses=tuple(losses), _whole=self.unfiltered)
 
     def keeping(self, dtype: DTypeLike) -> CastReport:
         """Return the report with the causes of all dtypes wider than this one in `sentences`.
@@ -146,7 +148,7 @@ class CastReport(ItemSequence[CastRow]):
     def causes(self) -> CastReport:
         """Return a report of the causes only: the first cast of each cascade."""
         rows = tuple(row for row in self if row.cause is None)
-        return self._with(rows=rows, _whole=self._unfiltered)
+        return self._with(rows=rows, _whole=self.unfiltered)
 
     def in_order(self) -> CastReport:
         """Return a report with the rows in the order of the graph."""
@@ -167,7 +169,7 @@ class CastReport(ItemSequence[CastRow]):
         return CastSites(sorted(rows, key=attrgetter("rank")) if self.losses else rows)
 
     @cached_property
-    def dtype_causes(self) -> list[Cause]:
+    def dtype_causes(self) -> list[DtypeCause]:
         """The steps by which values have wider dtypes than the data, those of outputs first."""
         graph = inlined(self.graph)
         return dtype_causes(graph, self._data_of(graph), self.kept)
@@ -190,10 +192,11 @@ class CastReport(ItemSequence[CastRow]):
     @cached_property
     def layers(self) -> list[LayerTotals]:
         """The totals of casts, bytes and losses by layer, or by function without layers."""
-        return layers(self._unfiltered)
+        return layers(self.unfiltered)
 
     @property
-    def _unfiltered(self) -> CastReport:
+    def unfiltered(self) -> CastReport:
+        """The report with all rows."""
         return self if self._whole is None else self._whole
 
     @property
@@ -201,7 +204,7 @@ class CastReport(ItemSequence[CastRow]):
         """The sentences that explain wide results, wrapped integers and large errors."""
         from graphir.passes.reports.sentences import sentences
 
-        return sentences(self._unfiltered)
+        return sentences(self.unfiltered)
 
     @property
     def hidden(self) -> bool:
@@ -263,8 +266,11 @@ class CastReport(ItemSequence[CastRow]):
         for row in (*new.rows, *new.losses):
             row.rank = ranks[row.place]
         by_rank = attrgetter("rank")
-        return new._with(
+        new = new._with(
             rows=tuple(sorted(new.rows, key=by_rank)), losses=tuple(sorted(new.losses, key=by_rank))
+        )
+        return new._with(
+            loss_causes=tuple(replace(x, fix=loss_remedy(new, x)) for x in new.loss_causes)
         )
 
     def _find_vanished(self) -> None:

@@ -35,7 +35,7 @@ from graphir.public import (
 from graphir.rule_reports.explanation import reason
 
 if TYPE_CHECKING:
-    from graphir.passes.analysis.casts.causes import Uses
+    from graphir.passes.analysis.casts.uses import Uses
 
 
 class CastRow:

@@ -3,28 +3,40 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from inspect import signature
+from operator import attrgetter
+from types import MappingProxyType
 from typing import NamedTuple
 
-from graphir import ops
-from graphir.dtypes import DType
-from graphir.ir.symbol import Symbol
-from graphir.location import Location
-from graphir.ops.op import Op
+import numpy as np
+
+from graphir.location import NUMPY, Location
+from graphir.passes.analysis.casts.behind_casts import in_call, uncast
 from graphir.passes.analysis.expressions import (
-    NUMPY,
     CastSyntax,
     Expression,
+    call_argument,
     default_dtype,
     dtype_position,
     expression,
     statement,
     syntax_of,
+    whole_expression,
     with_dtype,
 )
 from graphir.passes.analysis.rebuild import is_literal
-from graphir.promotion import PromotionRules
+from graphir.public import (
+    DType,
+    Graph,
+    GraphirError,
+    Op,
+    PromotionRules,
+    Symbol,
+    TensorType,
+    ops,
+)
 
 
 def _names(text: str) -> frozenset[str]:
@@ -34,11 +46,15 @@ def _names(text: str) -> frozenset[str]:
 class Edit(NamedTuple):
     """One line of text that replaces the source expression at a place.
 
+    It casts operands of the steps at the place, by position, to dtypes, or makes their results or
+    the values that are born there in `dtype`; with neither, what it does is not in terms of casts.
     Without source, as of a model's nodes, the text is no code, but says in words what to cast.
     """
 
     place: Location
     text: str
+    casts: tuple[tuple[int, DType], ...] = ()
+    dtype: DType | None = None
     is_code: bool = True
 
     def seen_from(self, place: Location) -> str:
@@ -48,20 +64,27 @@ class Edit(NamedTuple):
         return f"{self.text} in line {self.place.line}"
 
 
-def code_edit(place: Location, text: str) -> Edit | None:
+def code_edit(
+    place: Location,
+    text: str,
+    casts: Mapping[int, DType] = MappingProxyType({}),
+    dtype: DType | None = None,
+) -> Edit | None:
     """Return an edit of one line; None without a text."""
-    return Edit(place, " ".join(text.split())) if text else None
+    return Edit(place, " ".join(text.split()), tuple(casts.items()), dtype) if text else None
 
 
-def words(place: Location, text: str) -> Edit | None:
+def words(
+    place: Location, text: str, casts: Mapping[int, DType] = MappingProxyType({})
+) -> Edit | None:
     """Return an edit in words; None without a text."""
-    return Edit(place, text, is_code=False) if text else None
+    return Edit(place, text, tuple(casts.items()), is_code=False) if text else None
 
 
 def combined(edits: Iterable[Edit]) -> tuple[Edit, ...]:
     """Return the edits, with one edit for each expression and the edited ones inside of it."""
-    outer: list[Edit] = []
-    for edit in sorted(dict.fromkeys(edits), key=lambda x: _span(x.place), reverse=True):
+    outer, order = list[Edit](), list(dict.fromkeys(edits))
+    for edit in sorted(order, key=lambda x: _span(x.place), reverse=True):
         inside = next((x for x in outer if _contains(x.place, edit.place)), None)
         source = expression(edit.place)
         if inside is None or source is None:
@@ -69,7 +92,8 @@ def combined(edits: Iterable[Edit]) -> tuple[Edit, ...]:
         elif source.brief in inside.text:
             text = inside.text.replace(source.brief, edit.text, 1)
             outer[outer.index(inside)] = inside._replace(text=text)
-    return tuple(sorted(outer, key=lambda x: x.place.place))
+    places = [x.place for x in order]
+    return tuple(sorted(outer, key=lambda x: places.index(x.place)))
 
 
 def _span(place: Location) -> tuple[int, int]:
@@ -100,7 +124,7 @@ def birth_edit(birth: Symbol, dtype: DType) -> Edit | None:
     is_value = birth.op not in (ops.constant, ops.input) and not place.compound
     if not new and (is_value or isinstance(node.value, (ast.List, ast.Tuple))):
         new = _converted(text, birth.rank, dtype, syntax)
-    return Edit(place, new) if new and new != text else None
+    return Edit(place, new, dtype=dtype) if new and new != text else None
 
 
 def value_edit(step: Symbol, dtype: DType) -> Edit | None:
@@ -115,7 +139,7 @@ def value_edit(step: Symbol, dtype: DType) -> Edit | None:
     named = source.brief.replace(str(step.type.dtype), str(dtype))
     is_named = named != source.brief
     text = named if is_named else _converted(source.brief, step.rank, dtype, syntax_of(step.graph))
-    return Edit(place, text)
+    return Edit(place, text, dtype=dtype)
 
 
 def dtype_edit(cast: Symbol, dtype: DType) -> Edit | None:
@@ -125,7 +149,16 @@ def dtype_edit(cast: Symbol, dtype: DType) -> Edit | None:
     if source is None or span is None:
         return None
     name = syntax_of(cast.graph).argument_of(dtype)
-    return Edit(cast.location, f"{source.text[: span[0]]}{name}{source.text[span[1] :]}")
+    text = f"{source.text[: span[0]]}{name}{source.text[span[1] :]}"
+    return Edit(cast.location, text, dtype=dtype)
+
+
+def call_edit(step: Symbol, dtype: DType, always: bool = False) -> Edit | None:
+    """Return the edit of a call's `dtype=`; None of other text, and without one unless `always`."""
+    source = expression(step.location)
+    name = syntax_of(step.graph).dtype_of(dtype)
+    text = "" if source is None else with_dtype(source.text, name, always)
+    return code_edit(step.location, text, dtype=dtype)
 
 
 class UncastOp(NamedTuple):
@@ -138,12 +171,12 @@ class UncastOp(NamedTuple):
     @property
     def syntax(self) -> CastSyntax:
         """How the library of the program writes a cast."""
-        return syntax_of(self.values[0].graph) if self.values else NUMPY
+        return syntax_of(self.values[0].graph) if self.values else CastSyntax()
 
     def edit(self, place: Location, casts: Mapping[int, DType]) -> Edit | None:
         """Return the edit that casts operands, by position; in words if the source is unknown."""
         others = _without_literals(self.values, casts)
-        return operands_edit(self, place, casts) or words(place, self.in_words(others))
+        return operands_edit(self, place, casts) or words(place, self.in_words(others), others)
 
     def in_words(self, casts: Mapping[int, DType]) -> str:
         """Return the casts of operands in words; "" without casts."""
@@ -165,10 +198,13 @@ def operands_edit(uncast: UncastOp, place: Location, casts: Mapping[int, DType])
     casts = _without_literals(uncast.values, casts)
     if source is None or not casts:
         return None
-    return code_edit(place, _cast_operands(source, tuple(casts.items()), uncast.syntax))
+    return code_edit(place, _cast_operands(source, tuple(casts.items()), uncast.syntax), casts)
 
 
-def assignment_edit(place: Location, dtype: DType, syntax: CastSyntax = NUMPY) -> Edit | None:
+_NUMPY = CastSyntax()
+
+
+def assignment_edit(place: Location, dtype: DType, syntax: CastSyntax = _NUMPY) -> Edit | None:
     """Return the edit of an assignment that casts its value to `dtype`, that of the target array.
 
     Returns None if the place has no assignment, or if the value is a list, tuple or constant, which
@@ -219,6 +255,67 @@ def _cast(source: Expression, position: int, dtype: DType, syntax: CastSyntax) -
 LONGEST = 500
 """The most characters of an edit that quotes the source."""
 _WRITTEN_OUT = (ast.List, ast.Tuple, ast.Constant, ast.ListComp)
+
+
+class WideArgument(NamedTuple):
+    """The argument of a call of NumPy that is wide: its parameter, its text, and the call's text.
+
+    `types` are those of the arguments that the call casts, by parameter.
+    """
+
+    parameter: str
+    text: str
+    source: Expression
+    position: int
+    types: Mapping[str, TensorType]
+
+
+def wide_argument(step: Symbol) -> WideArgument | None:
+    """Return the one argument that a NumPy function does not cast, at a cast that it makes."""
+    source, function = whole_expression(step.location), step.origins[0].op
+    casts = [
+        x
+        for x in step.graph.symbols
+        if in_call(x) and x.location == step.location and x.origins[0].op == function
+    ]
+    names = {x.origins[0].operand for x in casts if x.args[0].dtype is not x.dtype}
+    try:
+        parameters = list(signature(_function(function)).parameters)
+    except (AttributeError, ValueError):  # an older NumPy
+        return None
+    position = call_argument(step.location, parameters, names)
+    if position < 0 or source is None:
+        return None
+    types = {x.origins[0].operand: uncast(x.args[0]).type for x in casts}
+    text = " ".join(source.operand(position).split())
+    return WideArgument(parameters[position], text, source, position, types)
+
+
+def argument_edit(
+    rules: PromotionRules, step: Symbol, argument: Symbol, dtype: DType
+) -> Edit | None:
+    """Return the edit that casts the wide argument of a NumPy function, at a cast that it makes.
+
+    Returns None unless the function makes a result of the dtype then.
+    """
+    wide = wide_argument(step)
+    if wide is None:
+        return None
+    types = {**wide.types, wide.parameter: argument.type.cast(dtype)}
+    probe = Graph("probe", rules=rules)
+    try:
+        call = _function(step.origins[0].op)
+        result = call(**{name: probe.input(type_) for name, type_ in types.items()})
+    except (GraphirError, TypeError):
+        return None
+    if not isinstance(result, Symbol) or result.dtype is not dtype:
+        return None
+    text = wide.source.replaced({wide.position: syntax_of(step.graph).cast_of(wide.text, dtype)})
+    return code_edit(step.location, text)
+
+
+def _function(op: str) -> Callable[..., object]:
+    return attrgetter(op.removeprefix(NUMPY))(np)
 
 
 def _converted(text: str, rank: int, dtype: DType, syntax: CastSyntax) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, get_args
 
 import numpy as np
 
@@ -24,20 +24,21 @@ from graphir.location import Location
 from graphir.loss import Loss, literal_loss
 from graphir.ops.op import Op
 from graphir.ops.types import TensorType
+from graphir.passes.analysis.casts.conversion import StepLoss
+from graphir.passes.analysis.explanations.causes import LossCause, Remedy
 from graphir.passes.analysis.explanations.edits import (
     Edit,
     UncastOp,
     assignment_edit,
+    call_edit,
     code_edit,
     operand_name,
     words,
 )
 from graphir.passes.analysis.expressions import (
     Expression,
-    expression,
     statement,
     syntax_of,
-    with_dtype,
 )
 from graphir.promotion import PromotionRules
 from graphir.promotion.operands import smallest_holding
@@ -45,8 +46,9 @@ from graphir.promotion.scalars import survives
 from graphir.source_text import source_line
 
 if TYPE_CHECKING:
-    from graphir.passes.analysis.casts.report import LossRow
+    from graphir.passes.analysis.casts.report import CastReport, LossRow
     from graphir.passes.analysis.casts.rows import CastRow
+    from graphir.passes.analysis.casts.sites import CastSite
 
 
 # -- implicit casts
@@ -251,7 +253,7 @@ def loss_edit(row: LossRow) -> Edit | None:
     if source and row.kind == "overflow" and (text := _clamped(row, source)):
         return Edit(place, text)
     if dtype is not None and source and place.compound and _takes_dtype(source.text):
-        return code_edit(place, with_dtype(source.text, syntax.dtype_of(dtype), always=True))
+        return call_edit(symbol, dtype, always=True)
     if dtype is None or place.compound or row.kind == "invalid":
         return None
     if symbol.op is ops.index_add:  # a call that writes to its operand, which no cast may replace
@@ -260,14 +262,44 @@ def loss_edit(row: LossRow) -> Edit | None:
         return maker_edit(symbol.args[0], dtype)  # elements keep the dtype of their array
     if source and source.is_augmented and not symbol.shape:
         number = syntax.number_of(source.operand(1), dtype)
-        return code_edit(place, source.replaced({1: number}))
-    if source and (text := with_dtype(source.text, syntax.dtype_of(dtype))):
-        return code_edit(place, text)
+        return code_edit(place, source.replaced({1: number}), {1: dtype})
+    if edit := call_edit(symbol, dtype):
+        return edit
     positions = symbol.op.signature.promoted or range(len(symbol.args))
     values = row.uses.operands(symbol)
     casts = {i: dtype for i in positions if values[i].op is not ops.constant or values[i].shape}
     uncast = UncastOp(symbol.graph.rules, symbol.op, values)
     return uncast.edit(place, casts or dict.fromkeys(positions, dtype))
+
+
+def loss_remedy(report: CastReport, cause: LossCause) -> Remedy | None:
+    """Return the edits of the steps of a cause that lost values, not yet tried; None without any.
+
+    A step of the same line that lost values alike is mended with it. A step without a row stores to
+    an array, which gets the dtype that the values of the first step need.
+    """
+    sites = {row.symbol.index: site for site in report.sites for row in site.rows}
+    worst = sites.get(cause.step.index)
+    edits: list[Edit | None] = []
+    for step in cause.steps:
+        site = sites.get(step.index)
+        if site is not None:
+            edits += _site_edits(report, site)
+        elif worst is not None and worst.row.kind in _LOSSES:
+            dtype = wider(worst.row)
+            edits.append(None if dtype is None else maker_edit(step.args[0], dtype))
+    parts = tuple(dict.fromkeys(x for x in edits if x is not None))
+    return Remedy(parts) if parts else None
+
+
+def _site_edits(report: CastReport, site: CastSite) -> Sequence[Edit | None]:
+    row = site.row
+    if row.kind in ("implicit", "assignment") and str(row.target) in row.fix:
+        return ()  # a cast to the same dtype would lose the same values
+    near = [x.row for x in report.sites if x.row.kind == row.kind and row.kind in _LOSSES]
+    near = [x for x in near if x.location.place[:2] == row.location.place[:2]]
+    edits = [x.edit for x in (row, *near) if x.edit is not None]
+    return edits or [number_edit(row) or source_edit(row)]
 
 
 def _clamped(row: LossRow, source: Expression) -> str:
@@ -310,11 +342,11 @@ def source_edit(row: CastRow) -> Edit | None:
         return None
     if row.source.is_inexact or not row.target.is_inexact:
         is_of_floats = row.source.is_inexact and row.target.is_inexact
-        return code_edit(place, source.operand(0)) if is_of_floats else None
+        return code_edit(place, source.operand(0), dtype=row.source) if is_of_floats else None
     worst = row.measured.worst if row.measured is not None else None
     is_small = worst is not None and abs(worst[0]) <= 2**DType.float32.precision
     wide = DType.float32 if is_small else DType.float64
-    return code_edit(place, syntax.cast_of(source.operand(0), wide))
+    return code_edit(place, syntax.cast_of(source.operand(0), wide), dtype=wide)
 
 
 def _outside_autocast(row: CastRow) -> Edit | None:
@@ -373,14 +405,10 @@ def maker_edit(array: Symbol, dtype: DType) -> Edit | None:
     while array.args:
         array = array.args[0]
     is_made = array.op.kind == "creation" and array.op is not ops.input
-    source = expression(array.location) if is_made else None
-    if source is None:
-        return None
-    text = with_dtype(source.text, syntax_of(array.graph).dtype_of(dtype), always=True)
-    return code_edit(array.location, text)
+    return call_edit(array, dtype, always=True) if is_made else None
 
 
-def wider(row: LossRow) -> DType | None:
+def wider(row: CastRow) -> DType | None:
     """Return the dtype in which a step would keep its values; None if there is none."""
     source, worst = row.source, row.measured and row.measured.worst
     if source.is_complex:
@@ -397,3 +425,4 @@ def wider(row: LossRow) -> DType | None:
 
 
 _INTEGERS = (DType.int16, DType.int32, DType.int64)
+_LOSSES = get_args(StepLoss)

@@ -18,9 +18,9 @@ from graphir.ir.inlining import inlined
 from graphir.ir.liveness import all_live, live_mask
 from graphir.ir.operands import call_text
 from graphir.location import Location, user_frame
-from graphir.passes.analysis.casts.causes import ImpliedUses
 from graphir.passes.analysis.casts.conversion import CastConversion
 from graphir.passes.analysis.casts.rows import CastRow
+from graphir.passes.analysis.casts.uses import ImpliedUses
 from graphir.passes.analysis.casts.walk import CastWalk, ConversionUse
 from graphir.passes.analysis.explanations.edits import UncastOp, assignment_edit
 from graphir.passes.analysis.explanations.fixes import Promotion

@@ -213,6 +213,7 @@ def test_a_graph_without_casts_says_so() -> None:
         "unseen": [],
         "sentences": [],
         "outputs": [],
+        "causes": [],
         "losses": [],
         "casts": [],
     }

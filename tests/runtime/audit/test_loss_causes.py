@@ -54,7 +54,7 @@ def test_the_last_loss_that_removes_the_error_is_the_cause() -> None:
     (cause,) = audit(graph, values).loss_causes
     # Promotion gives the second sum the wide dtype of the first one; the first one is lost to it.
     assert [x.location.line for x in cause.steps] == [doubled.location.line]
-    assert (cause.output, cause.others, cause.after) == (0, (), 0.0)
+    assert (cause.outputs, cause.others, cause.after) == ((0,), (), 0.0)
 
 
 def test_earlier_steps_that_remove_the_error_too_are_other_places() -> None:
@@ -76,7 +76,7 @@ def test_the_gravest_cause_comes_first() -> None:
     x = graph.input("uint8", (2,))
     graph.output(x + x, x * x)
     causes = audit(graph, np.full(2, 200, np.uint8)).loss_causes
-    assert [cause.output for cause in causes] == [1, 0]
+    assert [cause.outputs for cause in causes] == [(1,), (0,)]
     assert causes[0].before > causes[1].before
 
 
