@@ -123,9 +123,11 @@ def _mean(
     where: ArrayOrNumber = True,
 ) -> Symbol:
     to = None if dtype is None else DType(numpy_code(dtype))
-    if to is not None and not to.is_inexact:
+    # NumPy leaves open to which integers NaN and floats beyond their range become.
+    is_open = 0 in a.shape or a.dtype.is_inexact
+    if to is not None and not to.is_inexact and (to.family == "bool" or is_open):
         raise GraphError(
-            f"a mean computed in {to} has no op",
+            f"a mean of {a.type} computed in {to} has no op",
             fix="leave dtype out, and .astype(...) the mean",
         )
     a = _operand(a, where)

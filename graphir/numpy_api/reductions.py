@@ -171,7 +171,7 @@ def mean(build: OpAdder, x: Symbol, arguments: ReductionArguments) -> Symbol:
     dtype: DType | None = arguments.dtype
     to = dtype or build.graph.infer(ops.mean, (x,), {"axis": ()}).type.dtype
     wide = DType.float32 if dtype is None and to is DType.float16 else to
-    if _has_op(x, arguments, wide):
+    if to.is_inexact and _has_op(x, arguments, wide):
         x = x if dtype is None else build.cast(x, dtype)
         settings = {"axis": arguments.axis, "keepdims": bool(arguments.keepdims)}
         return build.emit(ops.mean, (x,), **settings)

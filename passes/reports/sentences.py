@@ -27,6 +27,7 @@ from graphir.source_text import is_cell
 
 if TYPE_CHECKING:
     from graphir.passes.analysis.casts.report import CastReport
+    from graphir.passes.analysis.casts.rows import CastRow
     from graphir.passes.analysis.casts.sites import CastSite
     from graphir.passes.analysis.diff import Change, GraphDiff
 
@@ -142,16 +143,28 @@ def _alike(diff: GraphDiff, cause: Change) -> str:
 def _causes(report: CastReport) -> Iterator[LossCause]:
     """Yield the causes of the errors of outputs.
 
-    If all errors are unknown, the cause is the first site if its integers wrapped, of no output.
+    If all errors are unknown, the cause is the first site that lost more than roundings, of no
+    output.
     """
     yield from report.loss_causes
-    first = next(iter(report.sites), None)
-    if first is not None and first.row.kind == "wrap":
-        is_unknown = not any(error.is_known for error in report.outputs)
-        places = {row.symbol.index for row in first.rows}
-        if is_unknown and not is_modular(report.explicit, places):
-            cause = LossCause(outputs=(), lossy=(first.row.symbol,))
-            yield replace(cause, fix=loss_remedy(report, cause))
+    if not report.outputs or any(error.is_known for error in report.outputs):
+        return
+    first = next((site for site in report.sites if _is_gross(site.row)), None)
+    if first is None or is_modular(report.explicit, {row.symbol.index for row in first.rows}):
+        return
+    cause = LossCause(outputs=(), lossy=(first.row.symbol,))
+    yield replace(cause, fix=loss_remedy(report, cause))
+
+
+def _is_gross(row: CastRow) -> bool:
+    """Whether integers wrapped or were rounded, or values overflowed, and nobody asked for it."""
+    if row.kind in ("wrap", "overflow"):
+        return True
+    measured = row.measured
+    if measured is None or row.in_library or row.kind not in ("implicit", "assignment"):
+        return False
+    is_rounded = row.source.is_integer and measured.changed > 0
+    return is_rounded or measured.overflowed > 0
 
 
 def _loss(report: CastReport, cause: LossCause) -> Sentence:
@@ -277,7 +290,8 @@ def _advice(report: CastReport, cause: Cause) -> tuple[str, str]:
     facts = [] if fix.wanted is None else [str(fix.wanted)]
     facts += [] if fix.error is None else [f"error {fix.error:.2g}"]
     facts += [] if fix.loses is None else [f"loses {phrases.number_text(fix.loses)}"]
-    grade = f"{fix.grade}: {', '.join(facts)}" if fix.grade else ""
+    is_code = all(x.is_code for x in fix.edits)
+    grade = f"{fix.grade}: {', '.join(facts)}" if fix.grade else "not tried" * is_code
     return f"write {printable(' and '.join(texts), 1000)}", grade
 
 

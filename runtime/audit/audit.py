@@ -18,6 +18,7 @@ from graphir.passes.analysis.explanations.causes import LossCause
 from graphir.public import Graph, Symbol
 from graphir.runtime.audit.blame import Blame, Output
 from graphir.runtime.audit.effects import is_same, masked_effect, measure, merge
+from graphir.runtime.audit.fix_trials import with_measured_fixes
 from graphir.runtime.audit.losses import LossySteps
 from graphir.runtime.audit.opaque import RecordedFacts, Unknown
 from graphir.runtime.audit.regions import Regions
@@ -115,9 +116,10 @@ def run_passes(state: AuditState) -> CastReport:
         attribute_errors(state)
     subject = state.subject
     results = owned(state.results, subject.arrays)
-    return subject.report.measured(
+    report = subject.report.measured(
         state.measures, state.errors, results, state.unseen, subject.kinds, state.causes
     )
+    return report if subject.program is None else with_measured_fixes(state, report)
 
 
 def run_in_step(state: AuditState) -> None:

@@ -49,6 +49,8 @@ class BlockedRun(ReferenceRun):
     """A reference run of whole arrays, or of one block of a region (see `block`)."""
 
     is_block = False
+    given: frozenset[int] = frozenset()
+    """The places of the values that a block has, and cannot compute: its operands."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -67,6 +69,8 @@ class BlockedRun(ReferenceRun):
         run.is_block = True
         run._forget()
         run.values = list[Array | None]([None]) * len(self.values)
+        operands = tuple(operands)
+        run.given = frozenset(x.index for x in operands)
         for x in operands:
             run.values[x.index] = view(self.cached_value(x))
         return run

@@ -59,11 +59,14 @@ def subject_of(program: AuditedProgram, as_dtype: DTypeLike | None) -> Subject:
         rebuilt = retyped(graph, as_dtype)
         graph, outputs = rebuilt.graph, None
         facts = facts.retyped(rebuilt.twins, DType(as_dtype))
+    before = AuditedProgram(graph, inputs, facts, keywords=program.keywords)
     report, twins = report_with_kernels(graph, facts.symbols())
     facts = facts.remap(twins)
     interface = ProgramInterface(facts.arguments, facts.step_results, program.names)
     arrays, sizes = bind(report.explicit, inputs, program.keywords)
-    return Subject(report.of_program(interface), arrays, sizes, facts, outputs, program.rounds)
+    subject = Subject(report.of_program(interface), arrays, sizes, facts, outputs, program.rounds)
+    subject.program = None if as_dtype is not None else before
+    return subject
 
 
 class Subject:
@@ -90,6 +93,8 @@ class Subject:
         self.last = last_uses(self.graph, facts.watched)
         self.live = [symbol for symbol in self.graph.symbols if self.last[symbol.index] >= 0]
         self.sites = [x for x in self.live if is_conversion(x) or x.index in self.literals]
+        self.program: AuditedProgram | None = None
+        """The program before its casts became explicit; None in another dtype."""
         self.kinds: dict[int, StepLoss] = {}
         """The kinds of the steps that lost values, by symbol index, as the audit finds them."""
         self._sizes_of: dict[TensorType, int] = {}

@@ -95,6 +95,8 @@ class LossTrials:
             totals[place] = totals.get(place, 0.0) + self._share(i, index)
         places = sorted(totals, key=lambda x: abs(totals[x]), reverse=True)
         places = [x for x in places if abs(totals[x]) >= LEAST and not self._is_modular(x)]
+        if self.errors[i].broken:  # rather by what left a range than by roundings before
+            places = [x for x in places if self._breaks(x)] or places
         is_explained = size_of(self.errors[i]) >= LARGE
         accused = places if is_explained else [x for x in places if self._is_odd(x, i)]
         if not accused:
@@ -110,6 +112,7 @@ class LossTrials:
             if lost or (is_explained and not cures):
                 chosen = self._smallest_set(rest, i) or lost[:1] or chosen
         chosen = chosen or [max(accused, key=lambda x: (self._tier(x), abs(totals[x])))]
+        chosen = sorted(chosen, key=lambda x: (not self._breaks(x), -abs(totals.get(x, 0.0))))
         outcome = self._trials.get(frozenset(chosen)) if self._cures(chosen, i) else None
         if outcome is None and not is_explained:
             return None
@@ -155,6 +158,14 @@ class LossTrials:
         measured = self.measures.get(symbol.index)
         is_cast = measured is not None and measured.changed
         return self.subject.kinds.get(symbol.index) or ("cast" if is_cast else "")
+
+    def _breaks(self, place: Place) -> bool:
+        """Whether values of an expression left the range of its dtype."""
+        measures = [(self.measures.get(x.index), self._kind(x)) for x in self._symbols[place]]
+        return any(
+            kind in ("overflow", "wrap") or (x is not None and x.overflowed > 0)
+            for x, kind in measures
+        )
 
     def _is_modular(self, place: Place) -> bool:
         wraps = {x.index for x in self._symbols[place] if self._kind(x) == "wrap"}
@@ -338,7 +349,7 @@ class _Trial:
             return value if x.index in self.wide else widen(value, run.graph.storage_dtype(x))
         if x.index in run.literals:
             return run.cached_value(x)
-        is_free = is_conversion(x) and self._is_free(x)
+        is_free = is_conversion(x) and x.index not in run.actual_run.given and self._is_free(x)
         if is_free and (run.is_block or run.actual_run.values[x.args[0].index] is not None):
             return apply_cast(x, self._wide(run, x.args[0], values))
         return run.actual_run.wide_value(x)

@@ -258,7 +258,12 @@ class Recorder(NotingBuilder):
         """
         array = np.asarray(plains(values))
         if not traced_leaves(values):
-            return self.constant_array(array)
+            given = self.constant_array(array)
+            integers = _lost_integers(values, array)
+            if integers is None:
+                return given
+            mask, exact = map(self.constant_array, integers)
+            return self.emit(ops.where, (mask, self.cast(exact, given.dtype, "x", "array"), given))
         symbols = tuple(self.symbol(leaf) for leaf in leaves(values))
         stack = self.emit(ops.stack, symbols, axis=0)
         return self.reshaped(stack, array.shape)
@@ -411,6 +416,23 @@ class Recorder(NotingBuilder):
         except Exception as error:  # no fault of the recording may stop the program
             self.add_fault(error)
             self.read(name, self.calls.arguments, reason)
+
+
+def _lost_integers(values: Any, array: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]] | None:
+    """Return which leaves of a list of numbers are integers, and these, if floats lost any."""
+    if array.dtype.kind != "f":
+        return None
+    numbers = list(leaves(values))
+    mask = np.array([type(x) is int for x in numbers])
+    if len(numbers) != array.size or not mask.any():
+        return None
+    integers = [x if is_integer else 0 for x, is_integer in zip(numbers, mask, strict=True)]
+    floats = array.reshape(-1)
+    pairs = zip(integers, floats.tolist(), strict=True)
+    is_lost = any(x != y for x, y in pairs if x)  # Python compares integers and floats exactly
+    if not is_lost or not all(-(2**63) <= x < 2**63 for x in integers):
+        return None
+    return mask.reshape(array.shape), np.array(integers, np.int64).reshape(array.shape)
 
 
 def _symbol_now(value: Any) -> Any:

@@ -11,13 +11,13 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import wraps
 from itertools import compress
 from threading import RLock
 from types import CodeType
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,10 +40,44 @@ class Folding:
 
     entered: list[Any] | None = None
 
+    class Made(NamedTuple):
+        """An array that was made of data while the program was traced: the data, and where."""
+
+        before: NDArray[Any]
+        location: Location
+        is_number: bool
+
     def __init__(self, kind: type, as_array: Callable[[Any], Any] = np.asarray) -> None:
         self._kind, self._as_array = kind, as_array
         self._literals: list[Any] = []
         self._parts: list[UnseenPart] = []
+        self._made: dict[tuple[np.dtype[Any], tuple[int, ...], bytes], list[Folding.Made]] = {}
+
+    def note_number(self, data: Any, dtype: np.dtype[Any]) -> None:
+        """Take in that the library converts a number among the operands of an op."""
+        before: NDArray[Any] = np.asarray(data)
+        with np.errstate(all="ignore"):
+            after = before.astype(dtype)
+        frame: Any = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
+        while frame is not None and frame.f_code.co_filename.startswith(INSTALLED):
+            frame = frame.f_back
+        if frame is not None and not before.ndim and _change(before, after):
+            self._keep(before, after, Location(frame.f_code, frame.f_lasti))
+
+    def made(self, array: NDArray[Any], line: tuple[str, int] | None = None) -> Made | None:
+        """Return what a constant was made of, if one expression alone made it; None if unknown.
+
+        Single numbers count if they were made in the line that uses them.
+        """
+        found = self._made.get(_key(array), [])
+        if not array.ndim:
+            found = [x for x in found if x.location.place[:2] == line]
+        return found[0] if len({x.location.place for x in found}) == 1 else None
+
+    def _keep(self, before: NDArray[Any], after: NDArray[Any], location: Location) -> None:
+        is_number = not before.ndim and before.dtype.name in ("float64", "int64", "complex128")
+        made = Folding.Made(before, location, is_number)
+        self._made.setdefault(_key(after), []).append(made)
 
     def note_array(self, what: str, location: Location, data: Any, dtype: np.dtype[Any]) -> None:
         """Take in that a constructor makes an array of a NumPy dtype of data; of tracers, nothing.
@@ -59,26 +93,33 @@ class Folding:
         except (TypeError, ValueError):
             return
         if _is_written(data):
-            self._literals.append(after)
+            self._literals += [after, before]
         change = _change(before, after)
+        if change or not _is_written(data):
+            self._keep(before, after, location)
+        else:
+            self._keep(after, after, location)
         if change:
             reason = f"makes {after.dtype} {change} while the program is traced"
             self._parts.append(UnseenPart(what, location, reason))
 
     @contextmanager
-    def watched(self, makers: Iterable[tuple[Any, str, str]]) -> Generator[None]:
+    def watched(self, makers: Iterable[tuple[Any, Any, str]]) -> Generator[None]:
         """Context manager: note the arrays of constructors that lines of the user call.
 
-        A constructor is the attribute of an owner, and has the name that reports give it. Only
+        A constructor is the attribute or the item of an owner, and has the name that reports give
+        it. Only
         calls in this context count; other threads may trace at the same time.
         """
         token = _ACTIVE.set(self)
         with _LOCK:
             _USERS[0] += 1
             for owner, name, what in makers:
-                if (owner, name) not in _ORIGINALS:
-                    original = _ORIGINALS[owner, name] = getattr(owner, name)
-                    setattr(owner, name, _watching(original, what))
+                if all(x is not owner or y != name for x, y, _ in _ORIGINALS):
+                    is_item = isinstance(owner, dict)
+                    original: Any = cast("Any", owner)[name] if is_item else getattr(owner, name)
+                    _ORIGINALS.append((owner, name, original))
+                    _replace(owner, name, _watching(original, what))
         try:
             yield
         finally:
@@ -86,8 +127,7 @@ class Folding:
             with _LOCK:
                 _USERS[0] -= 1
                 while _ORIGINALS and not _USERS[0]:
-                    (owner, name), original = _ORIGINALS.popitem()
-                    setattr(owner, name, original)
+                    _replace(*_ORIGINALS.pop())
 
     @classmethod
     def is_watching(cls, code: CodeType) -> bool:
@@ -127,12 +167,33 @@ class Folding:
 _ACTIVE: ContextVar[Folding | None] = ContextVar("folding", default=None)
 _LOCK = RLock()
 _USERS = [0]
-_ORIGINALS: dict[tuple[Any, str], Callable[..., Any]] = {}
-"""The constructors that are watched, by owner and name, while a program is traced."""
+_ORIGINALS: list[tuple[Any, Any, Callable[..., Any]]] = []
+"""The constructors that are watched while a program is traced, each with its owner and name."""
+
+
+def _replace(owner: Any, name: Any, function: Callable[..., Any]) -> None:
+    if isinstance(owner, dict):
+        owner[name] = function
+    else:
+        setattr(owner, name, function)
 
 
 def _watching(original: Callable[..., Any], what: str) -> Callable[..., Any]:
-    """Return a constructor that tells the active Folding of its arrays."""
+    """Return a constructor that tells the active Folding of its arrays.
+
+    Without a name, the function is the rule by which JAX converts a number while it traces.
+    """
+
+    @wraps(original)
+    def folding_rule(constants: Any, parameters: Any, types: Any) -> Any:
+        folding = _ACTIVE.get()
+        if folding is not None:
+            with suppress(TypeError, ValueError):  # a dtype that NumPy has not
+                folding.note_number(constants[0], np.dtype(parameters["new_dtype"]))
+        return original(constants, parameters, types)
+
+    if not what:
+        return folding_rule
 
     @wraps(original)
     def constructor(*args: Any, **keywords: Any) -> Any:
@@ -145,6 +206,10 @@ def _watching(original: Callable[..., Any], what: str) -> Callable[..., Any]:
         return result
 
     return constructor
+
+
+def _key(array: NDArray[Any]) -> tuple[np.dtype[Any], tuple[int, ...], bytes]:
+    return array.dtype, array.shape, array.tobytes()
 
 
 def _constants(graph: Graph) -> Iterator[Symbol]:

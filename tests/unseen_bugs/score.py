@@ -126,15 +126,17 @@ def answer(path: Path) -> dict[str, Any]:
 
 
 def fixes(report: Any, path: Path) -> list[Any]:
-    """Return the edits of the first cause that has a fix: line, column, end, and the text."""
-    for cause in getattr(report, "dtype_causes", ()):
-        if cause.fix is not None:
-            return [
-                (*x.place.place[1:], x.text)
-                for x in cause.fix.edits
-                if Path(x.place.file).name == path.name
-            ]
-    return []
+    """Return the edits of all causes that have a grade: line, column, end, and the text."""
+    from graphir.passes.analysis.explanations.edits import combined
+
+    parts = [
+        edit
+        for cause in (*report.loss_causes, *report.dtype_causes)
+        if cause.fix is not None and cause.fix.grade is not None
+        for edit in cause.fix.parts
+        if Path(edit.place.file).name == path.name
+    ]
+    return [(*x.place.place[1:], x.text) for x in combined(parts)]
 
 
 def clean_library(module: Any) -> str:

@@ -37,7 +37,7 @@ from graphir.passes.analysis.casts.sites import CastSites, LayerTotals, layers
 from graphir.passes.analysis.casts.uses import Uses
 from graphir.passes.analysis.casts.walk import CastWalk
 from graphir.passes.analysis.diff import GraphDiff
-from graphir.passes.analysis.explanations.causes import DtypeCause, LossCause
+from graphir.passes.analysis.explanations.causes import DtypeCause, LossCause, Remedy
 from graphir.passes.analysis.explanations.dtype_causes import dtype_causes, made_narrow
 from graphir.passes.analysis.explanations.edits import Edit
 from graphir.passes.analysis.explanations.fixes import loss_edit, loss_remedy
@@ -86,6 +86,8 @@ class CastReport(ItemSequence[CastRow]):
         self.results: tuple[NDArray[Any], ...] = ()
         self.loss_causes: tuple[LossCause, ...] = ()
         """The causes of errors of outputs, the gravest first; empty without an audit."""
+        self.graded: Mapping[tuple[Edit, ...], Remedy | None] = {}
+        """The remedies of wide dtypes that an audit has run, by their parts; None of bad ones."""
         self.unseen: tuple[Unseen, ...] = ()
         self.against: GraphDiff | None = None
         self.kept: DType | None = None
@@ -172,7 +174,8 @@ class CastReport(ItemSequence[CastRow]):
     def dtype_causes(self) -> list[DtypeCause]:
         """The steps by which values have wider dtypes than the data, those of outputs first."""
         graph = inlined(self.graph)
-        return dtype_causes(graph, self._data_of(graph), self.kept)
+        causes = dtype_causes(graph, self._data_of(graph), self.kept)
+        return [replace(x, fix=x.fix and self.graded.get(x.fix.parts, x.fix)) for x in causes]
 
     def _data_of(self, graph: Graph) -> list[Symbol]:
         """Return the inputs of a graph that are data of the program, and not its parameters.
@@ -272,6 +275,14 @@ class CastReport(ItemSequence[CastRow]):
         return new._with(
             loss_causes=tuple(replace(x, fix=loss_remedy(new, x)) for x in new.loss_causes)
         )
+
+    def with_fixes(
+        self,
+        causes: Sequence[LossCause],
+        graded: Mapping[tuple[Edit, ...], Remedy | None],
+    ) -> CastReport:
+        """Return the report with the fixes that an audit has run."""
+        return self._with(loss_causes=tuple(causes), graded=graded)
 
     def _find_vanished(self) -> None:
         """Set `vanished` of the rows whose changes reach outputs, none of which differs."""

@@ -159,10 +159,10 @@ class _Search:
         source = None if place.compound else expression(place)
         if source is None or not casts:
             return None
-        if source.text.startswith(("np.concatenate(", "numpy.concatenate(")) and len(casts) == 1:
-            return call_edit(step, entry.wanted, always=True)
         values = [uncast(x) for x in step.args]
-        return operands_edit(UncastOp(self.walk.rules, step.op, values), place, casts)
+        edit = operands_edit(UncastOp(self.walk.rules, step.op, values), place, casts)
+        is_join = source.text.startswith(JOINS) and (edit is None or len(casts) == 1)
+        return call_edit(step, entry.wanted, always=True) if is_join else edit
 
     def _operands(self, entry: Entry) -> list[int]:
         """Return the positions of the operands of an entry that are to be mended."""
@@ -202,6 +202,12 @@ class _Search:
         return next((x for x in losses if x is not None), None)
 
 
+JOINS = tuple(
+    f"{module}.{name}("
+    for module in ("np", "numpy")
+    for name in ("concatenate", "stack", "vstack", "hstack")
+)
+"""The functions of NumPy that join arrays, and take the dtype of the whole."""
 MOST = 3
 """The most lines that one fix edits."""
 TRIALS = 8

@@ -15,7 +15,7 @@ from typing import Any, cast
 from graphir.ir.inlining import Junction
 from graphir.ir.op_builder import infer
 from graphir.ir.operands import resolve_literal
-from graphir.location import ASSIGN, Location
+from graphir.location import ASSIGN, INTERMEDIATE, Location
 from graphir.ops.types import TensorType
 from graphir.passes.analysis.casts.behind_casts import stores
 from graphir.passes.analysis.expressions import expression, is_a_call
@@ -64,6 +64,12 @@ class ProgramFacts:
             if symbol.args:
                 steps.setdefault(symbol.location, []).append(symbol)
         return steps
+
+    @cached_property
+    def arrays(self) -> Mapping[int, Symbol]:
+        """The array to which each cast stores a value, by the index of the cast."""
+        updates = [x for x in self.graph.symbols if is_update(x)]
+        return {x.index: update.args[0] for update in updates for x in update.args[1:]}
 
     def is_function(self, step: Symbol) -> bool:
         """Whether the source expression of a step calls a function of several ops.
@@ -195,7 +201,7 @@ class DtypeWalk:
         attrs, named = symbol.attrs, symbol.attrs.get("dtype")
         if named is None or symbol.args[0].type.dtype is not named:
             return attrs
-        return {**attrs, "dtype": self.dtypes[symbol.args[0].index]}
+        return {**attrs, "dtype": self._operand_type(symbol, 0).dtype}
 
     def _operand_type(self, symbol: Symbol, position: int) -> TensorType:
         arg = symbol.args[position]
@@ -210,8 +216,21 @@ class DtypeWalk:
             return self._written_dtype(symbol)
         if origins[0].rule == ASSIGN and origins[0].location.in_place and value.args:
             return self.dtypes[value.args[0].index]
+        array = self.facts.arrays.get(symbol.index)
+        if array is not None and array.index < symbol.index and self.is_changed(array):
+            return self.dtypes[array.index]
+        if origins[0].operand == INTERMEDIATE and own in self.replaced:
+            return self._rounded_dtype(symbol)
         is_passed = origins[0].in_call and self.dtypes[value.index] is not value.type.dtype
         return self.dtypes[value.index] if is_passed and own is value.type.dtype else own
+
+    def _rounded_dtype(self, cast: Symbol) -> DType:
+        """Return the dtype to which a library's function rounds: that of its changed operands."""
+        steps, own = self.facts.steps_at[cast.location], cast.type.dtype
+        inside = {x.index for x in steps}
+        operands = (x for step in steps for x in step.args if x.index not in inside)
+        before = (x for x in operands if x.index < len(self.dtypes) and x.type.dtype is own)
+        return next((self.dtypes[x.index] for x in before if self.is_changed(x)), own)
 
     def _written_dtype(self, cast: Symbol) -> DType:
         """Return the dtype of a cast without origin.

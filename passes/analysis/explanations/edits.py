@@ -198,6 +198,8 @@ def operands_edit(uncast: UncastOp, place: Location, casts: Mapping[int, DType])
     casts = _without_literals(uncast.values, casts)
     if source is None or not casts:
         return None
+    if uncast.op.variadic and len(source.spans) < len(uncast.values):
+        return None  # the text names a list of operands, which has no cast
     return code_edit(place, _cast_operands(source, tuple(casts.items()), uncast.syntax), casts)
 
 

@@ -9,6 +9,7 @@ variable in the jaxpr.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial, wraps
 from typing import Any, NamedTuple, TypeAlias, cast
@@ -80,7 +81,7 @@ def from_jax(function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Gr
         Value(graph.input(array_type(variable.aval), name=name))
         for name, variable in zip(_input_names(jaxpr), jaxpr.jaxpr.invars, strict=True)
     ]
-    importer = Importer(graph, Sites(jax), jax)
+    importer = Importer(graph, Sites(jax), jax, folding)
     graph.output(*importer.closed(jaxpr, values, None))
     cut = _cut_arguments(jax, jaxpr, jax.tree.leaves((args, keywords)), graph.input_names)
     notes = [*cut, *omitted, *importer.skipped, *importer.calls.notes(graph)]
@@ -88,9 +89,15 @@ def from_jax(function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Gr
     return graph
 
 
-def _makers(jax: Jax) -> list[tuple[Any, str, str]]:
+def _makers(jax: Jax) -> list[tuple[Any, Any, str]]:
     """Return the constructors of JAX that make an array of Python numbers (see Folding.watched)."""
-    names = [(jax.numpy, name, f"jnp.{name}") for name in ("array", "asarray")]
+    names: list[tuple[Any, Any, str]] = [
+        (jax.numpy, name, f"jnp.{name}") for name in ("array", "asarray")
+    ]
+    tracing: Any = sys.modules.get("jax._src.interpreters.partial_eval")
+    rules = getattr(tracing, "const_fold_rules", {})
+    if (conversion := jax.lax.convert_element_type_p) in rules:  # of numbers among operands
+        names.append((rules, conversion, ""))
     return [*names, (type(jax.numpy.int32), "__call__", "a scalar type of jnp")]
 
 
@@ -225,8 +232,10 @@ class ClosedConstant:
 class Importer:
     """Adds the equations of jaxprs to a graph. `jax` is the module."""
 
-    def __init__(self, graph: Graph, sites: Sites, jax: Jax) -> None:
-        self.graph, self.sites, self.jax = graph, sites, jax
+    def __init__(
+        self, graph: Graph, sites: Sites, jax: Jax, folding: Folding | None = None
+    ) -> None:
+        self.graph, self.sites, self.jax, self.folding = graph, sites, jax, folding
         self._literal: type = optional("jax.extend.core", "jax", "from_jax").Literal
         self._site: EquationSite | None = None
         self.calls = JittedCalls()
@@ -278,7 +287,21 @@ class Importer:
         value = self.jax.random.key_data(value) if has_keys(value) else value
         value = np.zeros(value.shape, bool) if is_float0(value) else value
         array = np.asarray(value, None if dtype is None else dtype.storage)
-        return self.graph.constant_of((dtype or DType.from_numpy(array.dtype), array))
+        dtype, graph = dtype or DType.from_numpy(array.dtype), self.graph
+        place = None if self._site is None else self._site.location.place[:2]
+        made = None if self.folding is None else self.folding.made(array, place)
+        if made is None:
+            return graph.constant_of((dtype, array))
+        with graph.at(made.location):
+            if made.is_number:
+                attrs = {"dtype": dtype, "value": array, "literal": made.before.item()}
+                attrs = graph.infer(ops.constant, (), attrs).attrs
+                return graph.append(ops.constant, (), attrs, TensorType(dtype), made.location)
+            source = _held(graph.rules, made.before)
+            if source is None or source.exact_in(dtype):
+                return graph.constant_of((dtype, array))
+            held = graph.constant_of((source, made.before.astype(source.storage)))
+            return graph.emit(ops.cast, (held,), {"to": dtype})
 
     def _symbol(self, value: Value) -> Symbol:
         """Return the symbol of a value, with its conversion as a cast."""
@@ -547,6 +570,13 @@ def _input_names(jaxpr: Jaxpr) -> list[str]:
         name = name if name.isidentifier() else f"x{i}"
         names.append(name if name not in names else f"{name}_{i}")
     return names
+
+
+def _held(rules: PromotionRules, array: np.ndarray[Any, Any]) -> DType | None:
+    """Return the dtype of rules in which a graph holds an array: its own, or one of 32 bits."""
+    own = DType.from_numpy(array.dtype) if array.dtype.kind in "iufc" else None
+    narrow = {DType.float64: DType.float32, DType.complex128: DType.complex64}
+    return next((x for x in (own, narrow.get(own)) if x and rules.has(x)), None) if own else None
 
 
 def _drops_imaginary(source: DType, target: DType) -> bool:

@@ -1,0 +1,213 @@
+"""Fixes that an audit has run: the graph with the edits, on the inputs of the audit.
+
+A fix of wrong values is good if it removes their error, a fix of a dtype if the outputs have the
+dtype, and all other outputs their bits. What a run cannot show, as of a step outside of the graph,
+keeps the grade that it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphir.ops.attribute_record import TO_DTYPE
+from graphir.passes.analysis.casts import CastReport, OutputError
+from graphir.passes.analysis.casts.ranking import LARGE, size_of
+from graphir.passes.analysis.explanations.causes import DtypeCause, LossCause, Remedy
+from graphir.passes.analysis.explanations.dtype_walk import DtypeWalk, ProgramFacts
+from graphir.passes.analysis.explanations.edits import Edit
+from graphir.passes.analysis.rebuild import Rebuilding, Rebuilt
+from graphir.public import DType, Graph, GraphirError, Symbol, ops
+from graphir.runtime.audit.subject import subject_of
+
+if TYPE_CHECKING:
+    from graphir.runtime.audit.audit import AuditState
+
+MOST = 3
+"""The most fixes of wrong values that one audit runs; those of dtypes are run together."""
+CURED = 0.1
+"""A fix removes an error if this part of it is left at most."""
+
+
+def with_measured_fixes(state: AuditState, report: CastReport) -> CastReport:
+    """Return a report whose fixes are measured, if the graph can be run, without bad ones."""
+    losses = list(report.loss_causes)
+    for i, cause in enumerate(losses[:MOST]):
+        if cause.fix is not None and (errors := _errors(state, cause.fix.parts)) is not None:
+            losses[i] = replace(cause, fix=_mending(state, cause, cause.fix, errors))
+    return report.with_fixes(losses, _measured_dtypes(state, report.dtype_causes))
+
+
+def _mending(
+    state: AuditState, cause: LossCause, fix: Remedy, errors: Sequence[OutputError]
+) -> Remedy | None:
+    """Return a fix with the errors that outputs have with it; None if it does not mend them."""
+    if not errors:
+        return None
+    others = [i for i in range(len(errors)) if i not in cause.outputs]
+    if not all(_is_kept(state, errors, i) for i in others):
+        return None
+    for i in cause.outputs:
+        before, eps = size_of(state.errors[i]), _eps(state.outputs[i].dtype)
+        if size_of(errors[i]) > max(before * CURED, min(before / 2, eps)):
+            return None
+    error = max((size_of(errors[i]) for i in cause.outputs), default=None)
+    return fix._replace(grade="measured", error=error)
+
+
+def _measured_dtypes(
+    state: AuditState, causes: Sequence[DtypeCause]
+) -> dict[tuple[Edit, ...], Remedy | None]:
+    """Return the fixes of dtypes, run together: an output may need those of several causes."""
+    fixes = [(cause, cause.fix) for cause in causes if cause.fix is not None]
+    parts = tuple(dict.fromkeys(edit for _, fix in fixes for edit in fix.parts))
+    errors = _errors(state, parts) if parts else None
+    if errors is None:
+        return {}
+    unfixed = {i for cause in causes if cause.fix is None for i in cause.outputs}
+    mended = {i for cause, _ in fixes for i in cause.outputs}
+    others = [i for i in range(len(errors)) if i not in mended]
+    is_kept = bool(errors) and all(_is_kept(state, errors, i) for i in others)
+    graded: dict[tuple[Edit, ...], Remedy | None] = {}
+    for cause, fix in fixes:
+        sizes = [size_of(errors[i]) for i in cause.outputs] if errors else []
+        before = max((size_of(state.errors[i]) for i in cause.outputs), default=0.0)
+        has_dtype = bool(errors) and all(
+            errors[i].dtype == str(fix.wanted) for i in cause.outputs if i not in unfixed
+        )
+        error = max(sizes, default=0.0)
+        is_right = is_kept and has_dtype and error < max(LARGE, before)
+        measured = fix._replace(grade="measured", error=error)
+        graded[fix.parts] = (measured if cause.outputs else fix) if is_right else None
+    return graded
+
+
+def _is_kept(state: AuditState, errors: Sequence[OutputError], number: int) -> bool:
+    """Whether an output that a fix does not mend has its dtype, and no more than a rounding."""
+    dtype = state.outputs[number].dtype
+    before, after = state.errors[number], errors[number]
+    return after.dtype == str(dtype) and size_of(after) <= max(size_of(before), _eps(dtype))
+
+
+def _eps(dtype: DType) -> float:
+    return 2.0 ** (1 - dtype.part.precision) if dtype.is_inexact else 0.0
+
+
+def _errors(state: AuditState, edits: Sequence[Edit]) -> list[OutputError] | None:
+    """Return the errors of outputs after edits; none if the rules refuse them, None if unknown."""
+    program = state.subject.program
+    assert program is not None
+    if not all(x.is_code and (x.casts or x.dtype) for x in edits):
+        return None
+    graph, facts = program.graph, program.facts
+    casts, dtypes = _changes(graph, edits)
+    reached = _reached(graph, {*dtypes, *(at for at, _ in casts)})
+    special = [*facts.pins.values(), *facts.masks, *facts.observed, *facts.calls]
+    special += [x for step in facts.steps for x in step.operands or ()]
+    if not reached or any(x.index in reached for x in special):
+        return None
+    walk = DtypeWalk(ProgramFacts(graph, ()), dtypes, casts)
+    walk.run()
+    new = _Editing(walk).run()
+    refused = [graph.symbols[i] for i in walk.refused] + [x.symbol for x in new.all_refusals()]
+    if refused:  # of another place: steps that the source has not, as of gradients, may differ
+        places = {x.place.place for x in edits}
+        return [] if any(x.location.place in places for x in refused) else None
+    twins = {i: x for i, x in enumerate(new.twins) if x is not None}
+    remapped = facts.remap([twins[x.index] for x in facts.symbols()])
+    try:
+        subject = subject_of(program._replace(graph=new.graph, facts=remapped), None)
+        run = subject.run().actual_run
+        for _ in run.walk():
+            pass
+        results = run.outputs()
+    except GraphirError:
+        return None
+    after = [new.graph.concrete_dtype(x.dtype) for x in new.graph.outputs]
+    return [
+        output._replace(real=np.ascontiguousarray(array), dtype=dtype).error()
+        for output, array, dtype in zip(state.outputs, results, after, strict=True)
+    ]
+
+
+def _changes(
+    graph: Graph, edits: Sequence[Edit]
+) -> tuple[dict[tuple[int, int], DType], dict[int, DType]]:
+    """Return the casts of operands that edits make, and the dtypes of values, as for DtypeWalk."""
+    by_place: dict[tuple[str, int, int, int, int], list[Edit]] = {}
+    for edit in edits:
+        by_place.setdefault(edit.place.place, []).append(edit)
+    casts: dict[tuple[int, int], DType] = {}
+    dtypes: dict[int, DType] = {}
+    for x in graph.symbols:
+        for edit in by_place.get(x.location.place, ()):
+            if edit.dtype is None:
+                casts |= {(x.index, i): to for i, to in edit.casts if i < len(x.args)}
+            elif x.op is ops.cast or not x.args:
+                dtypes[x.index] = edit.dtype
+            else:
+                positions = x.op.signature.promoted or range(len(x.args))
+                outside = [i for i in positions if x.args[i].location.place != edit.place.place]
+                casts |= {(x.index, i): edit.dtype for i in outside}
+    return casts, dtypes
+
+
+class _Editing(Rebuilding):
+    """The rebuild of a graph in which symbols have the dtypes of a walk with edits."""
+
+    def __init__(self, walk: DtypeWalk) -> None:
+        graph = walk.graph
+        super().__init__(graph, graph.rules, graph.symbols, f"{graph.name}_edited")
+        self.walk = walk
+
+    def run(self) -> Rebuilt:
+        """Rebuild all symbols."""
+        for symbol in self.old.symbols:
+            self.add(symbol)
+            twin, to = self.twins[-1], self.walk.dtypes[symbol.index]
+            if twin is not None and not symbol.args and to is not None:
+                self.twins[-1] = self._cast(twin, to)
+        result = self.finished()
+        inputs = [x.args[0] if x.op is ops.cast else x for x in result.graph.inputs]
+        result.graph.set_interface(inputs)
+        return result
+
+    def _cast(self, value: Symbol, to: DType) -> Symbol:
+        if value.dtype is to or value.dtype.family == "bool" or to.weak:
+            return value
+        type_ = value.type.cast(to)
+        return self.new.append(ops.cast, (value,), TO_DTYPE[to.code], type_, value.location)
+
+    def _reapply(self, symbol: Symbol) -> Symbol:
+        if symbol.op is not ops.cast or not self.walk.is_changed(symbol):
+            return super()._reapply(symbol)
+        return self._cast(self._map(symbol.args[0]), self.walk.dtype_of(symbol))
+
+    def _operands(self, symbol: Symbol) -> list[Any]:
+        operands, walk = super()._operands(symbol), self.walk
+        for i, arg in enumerate(symbol.args):
+            leader = walk.leader_of(symbol, arg)
+            followed = None if leader is None else walk.dtype_of(leader)
+            to = walk.casts.get((symbol.index, i), followed)
+            if to is not None and isinstance(operands[i], Symbol):
+                operands[i] = self._cast(operands[i], to)
+        return operands
+
+    def _attrs(self, symbol: Symbol) -> Mapping[str, Any]:
+        attrs, named = super()._attrs(symbol), symbol.attrs.get("dtype")
+        is_followed = named is not None and symbol.args and symbol.op is not ops.cast
+        if is_followed and self.walk.is_changed(symbol):
+            return {**attrs, "dtype": self.walk.dtype_of(symbol)}
+        return attrs
+
+
+def _reached(graph: Graph, starts: set[int]) -> set[int]:
+    """Return the indices of the symbols that depend on others, and of these."""
+    reached = set(starts)
+    for symbol in graph.symbols:
+        if any(x.index in reached for x in symbol.args):
+            reached.add(symbol.index)
+    return reached
