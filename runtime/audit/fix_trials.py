@@ -19,6 +19,7 @@ from graphir.passes.analysis.casts.ranking import LARGE, size_of
 from graphir.passes.analysis.explanations.causes import DtypeCause, LossCause, Remedy
 from graphir.passes.analysis.explanations.dtype_walk import DtypeWalk, ProgramFacts
 from graphir.passes.analysis.explanations.edits import Edit
+from graphir.passes.analysis.explanations.fixes import line_remedy
 from graphir.passes.analysis.rebuild import Rebuilding, Rebuilt
 from graphir.public import DType, Graph, GraphirError, Symbol, ops
 from graphir.runtime.audit.subject import subject_of
@@ -36,8 +37,12 @@ def with_measured_fixes(state: AuditState, report: CastReport) -> CastReport:
     """Return a report whose fixes are measured, if the graph can be run, without bad ones."""
     losses = list(report.loss_causes)
     for i, cause in enumerate(losses[:MOST]):
-        if cause.fix is not None and (errors := _errors(state, cause.fix.parts)) is not None:
-            losses[i] = replace(cause, fix=_mending(state, cause, cause.fix, errors))
+        fix, errors = cause.fix, None if cause.fix is None else _errors(state, cause.fix.parts)
+        if fix is not None and errors is not None:
+            fix = _mending(state, cause, fix, errors)
+        if fix is None and (whole := line_remedy(cause)) is not None:
+            fix = _mending(state, cause, whole, _errors(state, whole.parts) or [])
+        losses[i] = replace(cause, fix=fix)
     return report.with_fixes(losses, _measured_dtypes(state, report.dtype_causes))
 
 

@@ -23,6 +23,7 @@ from graphir.ops import dtype_rules as signatures
 from graphir.passes.analysis.casts.ranking import LARGE, is_modular, size_of
 from graphir.passes.analysis.explanations.causes import LossCause
 from graphir.passes.analysis.expressions import expression
+from graphir.passes.analysis.rebuild import is_literal
 from graphir.passes.rewriter import is_conversion, origins_of
 from graphir.public import DType, GraphirError, Symbol, ops
 from graphir.runtime.audit.double_double import round_numbers
@@ -50,6 +51,8 @@ HALF = 0.5
 """The share of a loss that is tried with others before a cancellation is the cause."""
 SINGLE_EPS = 2.0**-23
 """The eps of float32: a narrower cast of floats counts in any case, another if it loses units."""
+ZERO = 2.0**-40
+"""A difference of this part of its operands at most is zero."""
 SINGLES, MOST = 6, 12
 """The most candidates that are tried alone, and that are tried together."""
 
@@ -99,7 +102,7 @@ class LossTrials:
             places = [x for x in places if self._breaks(x)] or places
         is_explained = size_of(self.errors[i]) >= LARGE
         accused = places if is_explained else [x for x in places if self._is_odd(x, i)]
-        if not accused:
+        if not accused or any(self._is_zero(x) and abs(totals[x]) >= HALF for x in places):
             return None
         least = SINGLE if is_explained else LEAST
         cures = [x for x in accused if abs(totals[x]) >= least][:SINGLES]
@@ -174,15 +177,36 @@ class LossTrials:
     def _is_odd(self, place: Place, i: int) -> bool:
         """Whether an expression lost values in a way that the program does not say."""
         symbols = self._lost(place, i)
+        if any(self._stops(x) for x in symbols):
+            return True
+        is_visible = size_of(self.errors[i]) > _eps(self.outputs[i].dtype)
         largest = {(x.op, x.dtype): x for x in reversed(symbols)}.values()  # of all executions
         if any(self._kind(x) == "wrap" or self._narrows(x, i) for x in largest):
             return True
+        if not is_visible:
+            return False
         # Steps that accumulate from a Python number, which the dtype of the others rounds.
         steps = [
             x for x in self._symbols[place] if x.op.kind == "elementwise" and not is_conversion(x)
         ]
         is_one_op = len({x.op.name for x in steps}) == 1
-        return is_one_op and len(steps) > sum(any(map(_is_number, x.args)) for x in steps) == 1
+        return is_one_op and len(steps) > sum(any(map(_is_written, x.args)) for x in steps) == 1
+
+    def _is_zero(self, place: Place) -> bool:
+        """Whether an expression is a difference of equal values, but for roundings."""
+        for x in self._symbols[place]:
+            measured = self.measures.get(x.index)
+            if self._kind(x) == "cancellation" and measured is not None and measured.worst:
+                return abs(measured.worst[0]) <= ZERO * max(map(abs, measured.operands), default=0)
+        return False
+
+    def _stops(self, symbol: Symbol) -> bool:
+        """Whether a sum of integers in floats did not change by its smaller operand."""
+        measured = self.measures.get(symbol.index)
+        if self._kind(symbol) != "absorption" or measured is None:
+            return False
+        numbers = [abs(x) for x in measured.operands]
+        return bool(numbers) and min(numbers) >= 1 and all(x == int(x) for x in numbers)
 
     def _narrows(self, symbol: Symbol, i: int) -> bool:
         """Whether a cast that the program did not write narrowed its values."""
@@ -204,9 +228,9 @@ class LossTrials:
         greatest = 0.0 if measured.worst is None else abs(measured.worst[0])
         if not target.is_inexact or (_eps(target) <= SINGLE_EPS and greatest * _eps(target) < 1):
             return False
-        return "assignment" not in kinds or not self._is_written(symbol)
+        return "assignment" not in kinds or not self._names_dtype(symbol)
 
-    def _is_written(self, symbol: Symbol) -> bool:
+    def _names_dtype(self, symbol: Symbol) -> bool:
         """Whether the program names the dtype of the array to which it assigns a cast."""
         users = (x for x in self.subject.live if x.args and x.args[-1] is symbol and _is_store(x))
         array = next(users, symbol)
@@ -360,6 +384,11 @@ class _Trial:
         if value is None:
             return run.actual_run.cached_value(x)
         return _narrow(run, value, x) if x.index in self.wide else value
+
+
+def _is_written(symbol: Symbol) -> bool:
+    """Whether a symbol is a Python number that the program writes without a dtype."""
+    return is_literal(symbol) or (is_conversion(symbol) and symbol.args[0].dtype.weak)
 
 
 def _is_number(symbol: Symbol) -> bool:

@@ -263,7 +263,8 @@ class Recorder(NotingBuilder):
             if integers is None:
                 return given
             mask, exact = map(self.constant_array, integers)
-            return self.emit(ops.where, (mask, self.cast(exact, given.dtype, "x", "array"), given))
+            cast = self.cast(exact, given.dtype, "object", "np.array")
+            return self.emit(ops.where, (mask, cast, given))
         symbols = tuple(self.symbol(leaf) for leaf in leaves(values))
         stack = self.emit(ops.stack, symbols, axis=0)
         return self.reshaped(stack, array.shape)

@@ -121,7 +121,12 @@ class _Search:
     # -- fixes
 
     def _fix(self, entries: Sequence[Entry]) -> Remedy | None:
-        return next(self._working(entries), None)
+        """Return the first fix that works; none that rounds integers below SINGLE unasked."""
+        is_asked = self.walk.keep is not None
+        for fix in self._working(entries):
+            is_single = entries[0].wanted.part.precision >= SINGLE
+            return fix if is_asked or is_single or fix.loses is None else None
+        return None
 
     def _working(self, entries: Sequence[Entry]) -> Iterator[Remedy]:
         """Yield the fixes whose trials give the outputs the dtypes of the walk."""
@@ -210,6 +215,8 @@ JOINS = tuple(
 """The functions of NumPy that join arrays, and take the dtype of the whole."""
 MOST = 3
 """The most lines that one fix edits."""
+SINGLE = DType.float32.precision
+"""The bits to which a fix rounds integers unasked: floats of fewer hold few of them."""
 TRIALS = 8
 """The most causes whose fixes are tried."""
 

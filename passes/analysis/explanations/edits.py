@@ -175,8 +175,10 @@ class UncastOp(NamedTuple):
 
     def edit(self, place: Location, casts: Mapping[int, DType]) -> Edit | None:
         """Return the edit that casts operands, by position; in words if the source is unknown."""
+        if expression(place) is not None:
+            return operands_edit(self, place, casts)
         others = _without_literals(self.values, casts)
-        return operands_edit(self, place, casts) or words(place, self.in_words(others), others)
+        return words(place, self.in_words(others), others)
 
     def in_words(self, casts: Mapping[int, DType]) -> str:
         """Return the casts of operands in words; "" without casts."""

@@ -24,6 +24,7 @@ from graphir.location import Location
 from graphir.loss import Loss, literal_loss
 from graphir.ops.op import Op
 from graphir.ops.types import TensorType
+from graphir.passes.analysis.casts.behind_casts import uncast
 from graphir.passes.analysis.casts.conversion import StepLoss
 from graphir.passes.analysis.explanations.causes import LossCause, Remedy
 from graphir.passes.analysis.explanations.edits import (
@@ -33,6 +34,7 @@ from graphir.passes.analysis.explanations.edits import (
     call_edit,
     code_edit,
     operand_name,
+    operands_edit,
     words,
 )
 from graphir.passes.analysis.expressions import (
@@ -290,6 +292,26 @@ def loss_remedy(report: CastReport, cause: LossCause) -> Remedy | None:
             edits.append(None if dtype is None else maker_edit(step.args[0], dtype))
     parts = tuple(dict.fromkeys(x for x in edits if x is not None))
     return Remedy(parts) if parts else None
+
+
+def line_remedy(cause: LossCause) -> Remedy | None:
+    """Return the edits that compute the line of a cause in float64, from its operands on."""
+    step = cause.step
+    line, graph = step.location.place[:2], step.graph
+    wide = DType.complex128 if step.dtype.is_complex else DType.float64
+    rules = PromotionRules.find(graph.rules_before or graph.rules.name)
+    parts: dict[Edit, None] = {}
+    for x in graph.symbols:
+        if x.location.place[:2] != line or x.op is ops.cast or x.location.compound:
+            continue
+        values = [uncast(arg) for arg in x.args]
+        outside = [i for i, y in enumerate(values) if y.location.place[:2] != line]
+        casts = {i: wide for i in outside if values[i].type.dtype.is_inexact}
+        edit = operands_edit(UncastOp(rules, x.op, values), x.location, casts)
+        if edit is not None:
+            parts.setdefault(edit)
+    is_possible = step.dtype.is_inexact and step.dtype is not wide
+    return Remedy(tuple(parts)) if parts and is_possible else None
 
 
 def _site_edits(report: CastReport, site: CastSite) -> Sequence[Edit | None]:

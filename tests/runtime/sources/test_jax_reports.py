@@ -11,7 +11,7 @@ import pytest
 
 from graphir import GraphError
 from graphir.passes import cast_report
-from graphir.runtime import from_jax, interpret
+from graphir.runtime import audit, from_jax, interpret
 from graphir.runtime.sources.jax_ import frames
 
 jax = pytest.importorskip("jax")
@@ -189,3 +189,29 @@ def test_the_weak_carry_in_a_body_is_a_cast_of_jax() -> None:
 
     rows = cast_report(from_jax(total, np.ones(3, "f4"))).rows
     assert "explicit" not in {row.kind for row in rows}
+
+
+def test_an_array_that_a_constructor_narrows_is_a_cast_at_its_line() -> None:
+    table = np.linspace(0.001, 1.0, 8, dtype=np.float32)
+
+    def rotated(x: Any) -> Any:
+        rate = jnp.asarray(table, dtype=jnp.bfloat16)
+        return jnp.cos(x * rate.astype(jnp.float32))
+
+    report = audit(from_jax(rotated, X[0, 0]), np.float32(4000))
+    (sentence,) = [x for x in report.sentences if "because" in x]
+    line = rotated.__code__.co_firstlineno + 1
+    assert f"because line {line} changes" in sentence and "by float32 -> bfloat16" in sentence
+
+
+@pytest.mark.filterwarnings("ignore:overflow")  # that of JAX
+def test_a_number_that_the_other_dtype_does_not_hold_keeps_its_value() -> None:
+    def masked(x: Any) -> Any:
+        return (1.0 - x) * (-1e9) + x
+
+    graph = from_jax(masked, jnp.ones(8, jnp.float16))
+    (number,) = [x for x in graph.symbols if x.attrs.get("literal") == -1e9]
+    assert np.isneginf(number.attrs["value"])
+    report = audit(graph, np.ones(8, np.float16))
+    assert report.outputs[0].broken
+    assert "a number: -1000000000.0 becomes -inf" in report.sentences[0]
