@@ -16,13 +16,15 @@ import numpy as np
 from graphir.ops.attribute_record import TO_DTYPE
 from graphir.passes.analysis.casts import CastReport, OutputError
 from graphir.passes.analysis.casts.ranking import LARGE, size_of
+from graphir.passes.analysis.casts.report import explicit_with
 from graphir.passes.analysis.explanations.causes import DtypeCause, LossCause, Remedy
 from graphir.passes.analysis.explanations.dtype_walk import DtypeWalk, ProgramFacts
 from graphir.passes.analysis.explanations.edits import Edit
 from graphir.passes.analysis.explanations.fixes import line_remedy
 from graphir.passes.analysis.rebuild import Rebuilding, Rebuilt
 from graphir.public import DType, Graph, GraphirError, Symbol, ops
-from graphir.runtime.audit.subject import subject_of
+from graphir.runtime.audit.wide_run import RecordedRun
+from graphir.runtime.binding import bind
 
 if TYPE_CHECKING:
     from graphir.runtime.audit.audit import AuditState
@@ -122,10 +124,10 @@ def _errors(state: AuditState, edits: Sequence[Edit]) -> list[OutputError] | Non
         places = {x.place.place for x in edits}
         return [] if any(x.location.place in places for x in refused) else None
     twins = {i: x for i, x in enumerate(new.twins) if x is not None}
-    remapped = facts.remap([twins[x.index] for x in facts.symbols()])
     try:
-        subject = subject_of(program._replace(graph=new.graph, facts=remapped), None)
-        run = subject.run().actual_run
+        explicit, kept, _ = explicit_with(new.graph, [twins[x.index] for x in facts.symbols()])
+        arrays, sizes = bind(explicit, program.inputs, program.keywords)
+        run = RecordedRun(explicit, arrays, sizes, facts.remap(kept))
         for _ in run.walk():
             pass
         results = run.outputs()

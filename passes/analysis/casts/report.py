@@ -347,6 +347,12 @@ def report_with_kernels(
 
     The report also has the casts by which a library's kernels round.
     """
+    explicit, twins, is_new = explicit_with(graph, kept)
+    return _report(graph, explicit, is_new, inside_kernels=True), twins
+
+
+def explicit_with(graph: Graph, kept: Sequence[Symbol]) -> tuple[Graph, Sequence[Symbol], bool]:
+    """Return a graph with explicit casts, the twins of `kept` symbols, and if the casts are new."""
     extended, twins, count = graph, (), len(graph.outputs)
     if kept:
         extended = graph.with_outputs((*graph.outputs, *kept))
@@ -354,7 +360,7 @@ def report_with_kernels(
     if kept:
         twins = explicit.outputs[count:]
         explicit.set_interface(outputs=explicit.outputs[:count])
-    return _report(graph, explicit, extended is not explicit, inside_kernels=True), twins
+    return explicit, twins, extended is not explicit
 
 
 def _report(
