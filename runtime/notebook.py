@@ -104,10 +104,11 @@ def _run(shell: Shell, name: str, line: str, cell: str) -> CastReport | Annotate
     value = plains(recording.result.get(program.value_name, program.value))
     if value is not None and not cell.rstrip().endswith(";"):
         import_module("IPython.display").display(value)
-    for note in recording.notes[:NOTES]:
+    notes = recording.notes if name == "annotate" else ()  # reports say what was not recorded
+    for note in notes[:NOTES]:
         print(f"graphir: {note}", file=sys.stderr)
-    if len(recording.notes) > NOTES:
-        print(f"graphir: ... and {len(recording.notes) - NOTES:,} more", file=sys.stderr)
+    if len(notes) > NOTES:
+        print(f"graphir: ... and {len(notes) - NOTES:,} more", file=sys.stderr)
     return _report(name, value, recording, args)
 
 

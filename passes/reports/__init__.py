@@ -12,24 +12,24 @@ from graphir.passes.analysis.casts import CastReport, cast_report
 from graphir.public import Graph, GraphError
 
 
-def _writer(module: str, function: str) -> Callable[[Any], str]:
+def writer(module: str, function: str) -> Callable[[Any], str]:
     """Return a function of this package, imported at its first call: a run uses one format."""
     return lambda subject: getattr(import_module(f"{__name__}.{module}"), function)(subject)
 
 
 REPORT_FORMATS: dict[str, Callable[[CastReport], str]] = {
-    "text": _writer("text", "report_text"),
-    "details": _writer("text", "report_details"),
-    "markdown": _writer("markdown", "report_markdown"),
-    "html": _writer("html", "report_html"),
-    "json": _writer("json_", "report_json"),
-    "sarif": _writer("sarif", "report_sarif"),
+    "text": writer("text", "report_text"),
+    "details": writer("text", "report_details"),
+    "markdown": writer("markdown", "report_markdown"),
+    "html": writer("html", "report_html"),
+    "json": writer("json_", "report_json"),
+    "sarif": writer("sarif", "report_sarif"),
 }
 """The functions that write a cast report, by the name of the format."""
 
 DTYPE_FORMATS: dict[str, Callable[[Mapping[str, CastReport]], str]] = {
-    "text": _writer("text", "dtypes_text"),
-    "json": _writer("json_", "dtypes_json"),
+    "text": writer("text", "dtypes_text"),
+    "json": writer("json_", "dtypes_json"),
 }
 """The functions that write audits of one program, by the name of the dtype of all its floats."""
 

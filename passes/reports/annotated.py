@@ -10,8 +10,7 @@ from textwrap import wrap
 from typing import Any, Protocol
 from unicodedata import combining, east_asian_width
 
-from graphir.display import brief, fragment, printable, tag, text, verbatim
-from graphir.drawing.loss_levels import gravest
+from graphir.display import brief, fragment, printable, verbatim
 from graphir.ops.dims import Shape
 from graphir.passes.analysis.annotation import (
     UNKNOWN,
@@ -24,8 +23,7 @@ from graphir.passes.analysis.annotation import (
 from graphir.passes.analysis.casts import CastReport, CastRow, cast_report
 from graphir.passes.analysis.casts.rows import size_json
 from graphir.passes.analysis.expressions import statement
-from graphir.passes.reports import phrases
-from graphir.passes.reports.html import marked_line, page
+from graphir.passes.reports import phrases, writer
 from graphir.passes.reports.json_ import json_array
 from graphir.passes.reports.json_ import text as encoded
 from graphir.passes.reports.phrases import SourceRegion
@@ -56,7 +54,7 @@ class Annotated:
         self.report, self.files = report, annotated_files(report)
         by_file = {file.file: file for file in self.files}
         uses: dict[object, list[CastRow]] = {}
-        for row in report.in_order():
+        for row in (*report.in_order(), *report.losses):
             conversion = row.kind, row.source, row.target, row.in_library and row.op
             uses.setdefault((phrases.region(row), *conversion), []).append(row)
         for rows in uses.values():
@@ -305,44 +303,6 @@ def cells(text: str) -> int:
     return sum(0 if combining(c) else 1 + (east_asian_width(c) in "WF") for c in text)
 
 
-# -- HTML
-
-
-def annotated_html(annotated: Annotated) -> str:
-    """Return a page of the annotated lines; each expression has its types as a tooltip."""
-    title = f"Types of {printable(annotated.report.graph.name, 80)}"
-    sections = [tag("header", tag("h1", text(title)))]
-    for file in annotated.files:
-        gap = tag("li", class_="gap", aria_hidden="true")
-        lines = gap.join("".join(_item(line, file) for line in block) for block in blocks(file))
-        sections.append(
-            tag("article", tag("h3", text(file.file)), tag("ol", lines, class_="lines"))
-        )
-    return page(title, sections)
-
-
-def _item(line: SourceLine, file: AnnotatedFile) -> str:
-    """Return the HTML of a line."""
-
-    def marked(piece: str, annotation: Annotation, is_nested: bool) -> str:
-        level = gravest(phrases.level(row) for row, _ in annotation.casts)
-        lines = dict.fromkeys([value_text(annotation), *below(annotation, file)])
-        title = "\n".join(filter(None, lines))
-        name = "mark" if level else "span"
-        return tag(name, piece, class_=level, title=title) if title else piece
-
-    spans = {line.columns(x): x for x in line.annotations}
-    code = marked_line(line.source, spans, marked)
-    note = [line.note] if line.note else []
-    return tag(
-        "li",
-        tag("span", str(line.number), class_="number"),
-        tag("code", code),
-        tag("span", *(tag("span", text(x), class_="chip") for x in note), class_="chips"),
-        class_="hit" if line.annotations else None,
-    )
-
-
 # -- JSON
 
 VERSION = 1
@@ -398,7 +358,7 @@ def _cast_json(row: CastRow, count: int) -> dict[str, Any]:
 
 ANNOTATED_FORMATS: Mapping[str, Callable[[Annotated], str]] = {
     "text": annotated_text,
-    "html": annotated_html,
+    "html": writer("html", "annotated_html"),
     "json": annotated_json,
 }
 """The writer of each format."""

@@ -7,25 +7,29 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from itertools import pairwise
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 from graphir.decorators import uncollected
 from graphir.display import ROWS as FRAGMENT_ROWS
 from graphir.display import code, entries, folded, fragment, paragraphs, printable, table, tag, text
+from graphir.drawing.loss_levels import gravest
 from graphir.ops.dims import Dim, Size
-from graphir.passes.analysis.casts.sites import Cascade
+from graphir.passes.analysis.annotation import AnnotatedFile
+from graphir.passes.analysis.casts.sites import Cascade, CastSite
 from graphir.passes.reports import draw, phrases
-from graphir.passes.reports.phrases import SourceRegion, line_at, region
+from graphir.passes.reports.annotated import Annotated, SourceLine, below, blocks, value_text
+from graphir.passes.reports.phrases import region
+from graphir.passes.reports.sentences import Sentence, answers
+from graphir.passes.reports.terminal import short_place
 from graphir.passes.reports.text import facts
 
 if TYPE_CHECKING:
     from graphir.passes.analysis.casts import CastReport, CastRow
-    from graphir.passes.analysis.casts.sites import CastSite
     from graphir.passes.analysis.diff import GraphDiff, RulesDiff
 
 
@@ -38,13 +42,12 @@ CHANGES = 200
 
 @uncollected
 def report_html(report: CastReport, most: int = ROWS) -> str:
-    """Return the page: a summary, the annotated source, a drawing, and a sortable table.
+    """Return the page: the answers, a sortable table, the annotated source, and a drawing.
 
     The table has the `most` worst rows, and the reader can filter it. The page's Content Security
     Policy forbids all loads. The page is readable without its script.
     """
-    first = phrases.unseen(report)[:1]
-    title = first[0] if first else f"Casts of {printable(report.graph.name, 80)}"
+    title = f"Casts of {printable(report.graph.name, 80)}"
     return page(title, _sections(report, title, most), _part("page.js"))
 
 
@@ -74,29 +77,20 @@ def _policy(script: str) -> str:
 
 
 def _sections(report: CastReport, title: str, most: int) -> Iterator[str]:
+    first, *further = answers(report) or [Sentence(title)]
     rules = report.graph.rules.name
     subtitle = f"built under the rules of {rules}, {len(report.graph.symbols):,} symbols"
-    unseen = "".join(tag("li", text(line)) for line in phrases.unseen(report)[1:])
-    yield tag(
-        "header",
-        tag("h1", text(title)),
-        tag("ul", unseen, id="unseen") if unseen else "",
-        tag("p", text(subtitle), class_="faint"),
-        tag("p", text(phrases.headline(report))),
-    )
-    if report.sentences:
-        yield _section("Causes", "causes", *(tag("p", text(x)) for x in report.sentences))
-    if report.outputs:
-        lines = (tag("p", text(phrases.output(error))) for error in report.outputs)
-        yield _section("Outputs", "outputs", *lines)
-    if report.sites:
-        sites = report.sites.user_first[:most]
-        anchors = {site.row.place: f"c{i}" for i, site in enumerate(sites)}
-        listing = Listing(report, anchors)
-        yield _section("Source", "source", listing.html())
-        yield _section("Graph", "graph", tag("div", draw(report), class_="drawing"))
+    told = answer_html(first, "h1"), *map(answer_html, further), _facts(report)
+    yield tag("header", *told, tag("p", text(subtitle), class_="faint"))
+    if report.lines:
+        sites = report.lines.user_first[:most]
+        anchors = {row.place: f"c{i}" for i, site in enumerate(sites) for row in site.rows}
+        listing = Listing(Annotated(report), anchors)
         rows = tag("div", _casts(report, sites, listing), class_="scroll")
         yield _section("Casts", "casts", _toolbar(report, most), rows)
+        if articles := [*listing.articles()]:
+            yield _section("Source", "source", *articles)
+        yield _section("Graph", "graph", tag("div", draw(report), class_="drawing"))
     if layers := phrases.layers(report):
         titles, *rows = layers
         body = [[text(cell, 120) for cell in row] for row in rows]
@@ -107,6 +101,22 @@ def _sections(report: CastReport, title: str, most: int) -> Iterator[str]:
         yield _section(title, "against", tag("pre", "\n".join(lines)))
 
 
+def answer_html(answer: Sentence, name: str = "p") -> str:
+    """Return an answer as an element, and one for each of its edits."""
+    edits = [f"{text(lead)} {code(edit, 2000)}" for lead, edit in answer.instructions]
+    edits[-1:] = [f"{edit} {tag('small', text(answer.grade))}" for edit in edits[-1:]]
+    lines = (tag("div", edit, class_="edit") for edit in edits)
+    return tag(name, text(answer.text, 2000)) + "".join(lines)
+
+
+def _facts(report: CastReport) -> str:
+    """Return what was not seen, as a line that unfolds, and the lines of counts and of outputs."""
+    unseen = "".join(tag("li", text(line)) for line in phrases.every_unseen(report))
+    lines = *report.graph.notes, phrases.headline(report), *phrases.outputs(report)
+    folded_unseen = folded(phrases.unseen(report), tag("ul", unseen) if unseen else "")
+    return tag("div", folded_unseen, paragraphs(lines), class_="facts")
+
+
 def _section(title: str, name: str, *content: str) -> str:
     heading = tag("h2", title, id=f"{name}-title")
     return tag("section", heading, *content, id=name, aria_labelledby=f"{name}-title")
@@ -114,7 +124,7 @@ def _section(title: str, name: str, *content: str) -> str:
 
 def _toolbar(report: CastReport, most: int) -> str:
     """Return the filters of the table: a box for text, and a button for each level of loss."""
-    rows = len(report.sites)
+    rows = len(report.lines)
     box = '<input type="search" id="filter" placeholder="Filter" aria-label="Filter the casts">'
     buttons = [
         tag(
@@ -126,7 +136,7 @@ def _toolbar(report: CastReport, most: int) -> str:
             aria_pressed="true",
             data_loss=level,
         )
-        for level, count in phrases.levels((*report, *report.losses)).items()
+        for level, count in phrases.levels(site.row for site in report.lines).items()
     ]
     count = tag("output", f"{min(rows, most):,} rows", id="count", aria_live="polite")
     note_text = f"The {most:,} worst of {rows:,} rows are here; JSON has all."
@@ -139,7 +149,7 @@ def _toolbar(report: CastReport, most: int) -> str:
 
 def _casts(report: CastReport, sites: Sequence[CastSite], listing: Listing) -> str:
     """Return the table of some sites; each row unfolds to what is to be said of its cascade."""
-    cascades = {id(cascade.site): cascade for cascade in report.sites.cascades()}
+    cascades = {id(cascade.site): cascade for cascade in report.lines.cascades()}
     columns = [("", ""), *((x.title, x.key) for x in cells(sites[0], report))]
     heads = [_head(title, isinstance(key, str)) for title, key in columns]
     bodies: list[str] = []
@@ -153,7 +163,8 @@ def _casts(report: CastReport, sites: Sequence[CastSite], listing: Listing) -> s
             aria_controls=f"{anchor}-more",
             aria_label=f"details of {phrases.conversion(row)}",
         )
-        shown = map(_cell, cells(site, report, f"#{listing.line_of(site)}"))
+        line = listing.line_of(site)
+        shown = map(_cell, cells(site, report, f"#{line}" if line else None))
         what = f"{phrases.what(row)}, {phrases.why(row)}"
         texts = [("operand", what), *facts(cascades.get(id(site), Cascade(site, [])), report)]
         more = entries((name.capitalize(), text(value)) for name, value in texts)
@@ -182,130 +193,74 @@ def _cell(cell: ReportCell) -> str:
 
 # -- the source
 
-CONTEXT = 2
-"""The number of context lines before and after a line with casts."""
 
-WIDTH = 1000
-"""The most characters shown of a line."""
-
-
-class Highlight:
-    """Uses of casts in one region and by one conversion, which differ only in their layers.
-
-    `site` is the worst site of the uses, and `times` is the number of the uses.
-    """
-
-    def __init__(self, place: SourceRegion, site: CastSite) -> None:
-        self.place, self.site, self.times = place, site, 0
-        self.reason = reason(site)
+def annotated_html(annotated: Annotated) -> str:
+    """Return a page of the annotated lines; each expression has its types as a tooltip."""
+    title = f"Types of {printable(annotated.report.graph.name, 80)}"
+    header = tag("header", tag("h1", text(title)))
+    return page(title, [header, *Listing(annotated).articles()])
 
 
 class Listing:
-    """The highlights of a report by file and line; each highlighted line has an HTML anchor.
+    """The annotated lines of a program, with links to the rows of a table.
 
     `anchors` maps the `place` of a row to the HTML id of its row in the table.
     """
 
-    def __init__(self, report: CastReport, anchors: Mapping[int, str]) -> None:
-        self.anchors = anchors
-        self._files: dict[str, dict[int, list[Highlight]]] = {}
-        highlights: dict[tuple[SourceRegion, int], Highlight] = {}
-        for site in report.sites:
-            for rows in site.places:
-                place = region(rows[0])
-                key = place, id(site.row.conversion)
-                if key not in highlights:
-                    highlights[key] = Highlight(place, site)
-                    lines = self._files.setdefault(place.file, {})
-                    lines.setdefault(place.line, []).append(highlights[key])
-                highlights[key].times += len(rows)
-        self._numbers = {file: number for number, file in enumerate(sorted(self._files))}
+    def __init__(self, annotated: Annotated, anchors: Mapping[int, str] | None = None) -> None:
+        self.anchors, self._files = anchors or {}, annotated.files
+        self._lines = {
+            (file.file, line): f"l{number}-{line}"
+            for number, file in enumerate(annotated.files)
+            for line in file.lines
+        }
 
-    def line_of(self, site: CastSite) -> str:
-        """Return the HTML id of a site's line."""
-        place = region(site.row)
-        return f"l{self._numbers[place.file]}-{place.line}"
+    def line_of(self, site: CastSite) -> str | None:
+        """Return the HTML id of a site's line, if it is shown."""
+        return self._lines.get(region(site.row)[:2])
 
-    def html(self) -> str:
-        """Return the HTML of all files."""
-        return "\n".join(map(self._file, self._numbers))
+    def articles(self) -> Iterator[str]:
+        """Yield the HTML of each file."""
+        gap = tag("li", class_="gap", aria_hidden="true")
+        for file in self._files:
+            lines = gap.join("".join(self._line(x, file) for x in block) for block in blocks(file))
+            title = tag("h3", text(file.file))
+            yield tag("article", title, tag("ol", lines, class_="lines"))
 
-    def _file(self, file: str) -> str:
-        by_line = self._files[file]
-        source = next(iter(by_line.values()))[0].place.source
-        lines: list[str] = []
-        last = 0
-        for number in _around(source, [*by_line]):
-            if last and number > last + 1:
-                lines.append(tag("li", class_="gap", aria_hidden="true"))
-            lines.append(self._line(file, source, number, by_line.get(number, [])))
-            last = number
-        title = tag("h3", text(file) if file else "The text of the graph")
-        return tag("article", title, tag("ol", "\n", "\n".join(lines), "\n", class_="lines"))
-
-    def _line(self, file: str, source: str, number: int, own: Sequence[Highlight]) -> str:
-        chips = map(self._chip, sorted(own, key=lambda each: each.place))
+    def _line(self, line: SourceLine, file: AnnotatedFile) -> str:
+        casts = [x for each in line.annotations if each.span[0] == line.number for x in each.casts]
+        chips = [tag("span", text(line.note), class_="chip")] if line.note else []
+        chips += filter(None, (self._chip(*x) for x in casts))
         return tag(
             "li",
-            tag("span", str(number), class_="number"),
-            tag("code", _mark(line_at(source, number), number, own)),
-            tag("span", *chips, class_="chips") if own else "",
-            id=f"l{self._numbers[file]}-{number}" if own else None,
-            class_="hit" if own else None,
-            tabindex="-1" if own else None,
+            tag("span", str(line.number), class_="number"),
+            tag("code", *_marked(line, file)),
+            tag("span", *chips, class_="chips") if chips else "",
+            id=self._lines.get((file.file, line.number)) if self.anchors else None,
+            class_="hit" if line.annotations else None,
+            tabindex="-1" if casts else None,
         )
 
-    def _chip(self, highlight: Highlight) -> str:
-        row = highlight.site.row
+    def _chip(self, row: CastRow, times: int) -> str:
         anchor = self.anchors.get(row.place)
-        href = f"#{anchor}" if anchor else None
-        return chip(row, highlight.times, href=href, title=highlight.reason)
+        return chip(row, times, href=f"#{anchor}", title=reason(CastSite(row))) if anchor else ""
 
 
-def _around(source: str, hit: Sequence[int]) -> list[int]:
-    """Return the numbers of the lines with casts and of the nonblank context lines."""
-    near = {at for line in hit for at in range(line - CONTEXT, line + CONTEXT + 1)}
-    return sorted({*hit, *(at for at in near if at > 0 and line_at(source, at).strip())})
-
-
-def _mark(line: str, number: int, highlights: Sequence[Highlight]) -> str:
-    """Return a line as HTML with its operands marked."""
-    line = line[:WIDTH]
-    spans: dict[tuple[int, int], Highlight] = {}
-    for each in highlights:
-        if each.place.is_known:
-            spans.setdefault(each.place.columns(number, line), each)
-
-    def marked(piece: str, highlight: Highlight, is_nested: bool) -> str:
-        shade = f"{phrases.level(highlight.site.row)}{' inner' if is_nested else ''}"
-        return tag("mark", piece, class_=shade, title=highlight.reason)
-
-    return marked_line(line, spans, marked)
-
-
-Spanned = TypeVar("Spanned")
-
-
-def marked_line(
-    line: str,
-    spans: Mapping[tuple[int, int], Spanned],
-    marked: Callable[[str, Spanned, bool], str],
-) -> str:
-    """Return a line as HTML, with its pieces inside of spans of characters as `marked` writes them.
-
-    `marked` gets the HTML of a piece, what the innermost span around it stands for, and whether
-    there is another span around it.
-    """
-    cuts = sorted({0, len(line), *(at for span in spans for at in span)})
-    parts: list[str] = []
+def _marked(line: SourceLine, file: AnnotatedFile) -> Iterator[str]:
+    """Yield the HTML of a line: each piece has what is known of the innermost expression around."""
+    spans = {line.columns(x): x for x in line.annotations}
+    cuts = sorted({0, len(line.source), *(at for span in spans for at in span)})
     for start, end in pairwise(cuts):
-        piece = escape(printable(line[start:end], None, keep="\t"))
+        piece = escape(printable(line.source[start:end], None, keep="\t"))
         over = [(b - a, each) for (a, b), each in spans.items() if a <= start and end <= b]
         if over:
-            innermost = min(over, key=itemgetter(0))[1]
-            piece = marked(piece, innermost, len(over) > 1)
-        parts.append(piece)
-    return "".join(parts)
+            annotation = min(over, key=itemgetter(0))[1]
+            casts = (row for row, _ in annotation.casts if not row.is_trivial)
+            level = gravest(phrases.level(row) for row in casts)
+            told = filter(None, dict.fromkeys([value_text(annotation), *below(annotation, file)]))
+            name, title = "mark" if level else "span", "\n".join(told) or None
+            piece = tag(name, piece, class_=level, title=title)
+        yield piece
 
 
 # -- rows, which the page and notebooks share
@@ -322,6 +277,9 @@ class ReportCell(NamedTuple):
     key: str | float = ""
 
 
+MAX_TEXTS = 3
+"""The most operands that a row shows."""
+
 HINTS = {
     "Loss": "what the dtypes can lose",
     "Bytes": "of the array that the cast makes",
@@ -337,13 +295,15 @@ HINTS = {
 def cells(site: CastSite, report: CastReport, href: str | None = None) -> Iterator[ReportCell]:
     """Yield the cells of a site; with `href`, its place is a link, else its cast has a tooltip."""
     row, at = site.row, site.row.location
-    where = text(str(at).rpartition(":")[0] if at.file and at.line else at, 80)
+    where = text(short_place(str(at).rpartition(":")[0] if at.file and at.line else str(at), 80))
     link = tag("a" if href else "span", where.replace("/", "/<wbr>"), href=href, class_="where")
     notes = [row.layer] if row.layer else []
     notes += [f"inside {row.op}"] if row.in_library else []
     small = "".join(f" {tag('small', text(note, 80))}" for note in notes)
     yield ReportCell("Where", link + small, f"{at.file} {at.line:08} {at.column:06}")
-    yield ReportCell("Operand", code(row.text, 60) if row.text else text(phrases.what(row)))
+    texts = [*dict.fromkeys(x.text for x in site.rows if x.text)][:MAX_TEXTS]
+    operands = ", ".join(code(x, 60) for x in texts) or text(phrases.operands(site))
+    yield ReportCell("Operand", operands)
     yield ReportCell("Cast", chip(row, title=None if href else reason(site)))
     loss = text(phrases.loss(site))
     yield ReportCell("Loss", loss, str(list(phrases.MEANINGS).index(phrases.level(row))))
@@ -352,7 +312,7 @@ def cells(site: CastSite, report: CastReport, href: str | None = None) -> Iterat
     yield ReportCell("Damage", f"{row.damage:.1e}" if row.damage else "", row.damage)
     if report.audited:
         yield from _measured_cells(site)
-    if report.sites.repeat:
+    if report.lines.repeat:
         yield ReportCell("Times", f"{site.times:,}", site.times)
 
 
@@ -400,23 +360,16 @@ LINES = 8
 
 
 def report_fragment(report: CastReport, most: int = FRAGMENT_ROWS) -> str:
-    """Return the headline of a report, its explanations and a table of the `most` worst rows."""
-    sites = report.sites
+    """Return the answers of a report, its headline and a table of the `most` worst rows."""
+    sites = report.lines
     rows = ((cell.html for cell in cells(site, report)) for site in sites.user_first)
     titles = [cell.title for site in sites[:1] for cell in cells(site, report)]
     return fragment(
-        paragraphs([*phrases.unseen(report)[:LINES], phrases.headline(report)]),
-        _first(list(map(phrases.output, report.outputs))),
-        _first(report.sentences),
+        *(answer_html(x, "div") for x in answers(report)[:LINES]),
+        _facts(report),
         table(titles, rows, len(sites), most),
         *(_difference(report.against) if report.against is not None else ()),
     )
-
-
-def _first(texts: Sequence[str]) -> str:
-    """Return the first LINES lines, and how many are left out."""
-    more = len(texts) - LINES
-    return paragraphs([*texts[:LINES], *([f"... and {more:,} more"] if more > 0 else [])])
 
 
 def difference_fragment(diff: GraphDiff) -> str:
@@ -429,9 +382,9 @@ def _difference(diff: GraphDiff) -> Iterator[str]:
     rows = ([text(where, 80), *(code(cell, 60) for cell in cells)] for where, *cells in changes)
     errors = [line for line in diff.errors() if line]
     yield paragraphs([diff.headline()])
-    yield _first(diff.sentences)
+    yield paragraphs(diff.sentences[:LINES])
     yield table(titles, rows, len(changes))
-    yield folded("Refusals", _first(errors)) if errors else ""
+    yield folded("Refusals", paragraphs(errors[:LINES])) if errors else ""
 
 
 def rules_difference_fragment(diff: RulesDiff) -> str:

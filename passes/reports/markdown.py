@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING
 from graphir.decorators import uncollected
 from graphir.display import printable
 from graphir.passes.reports import phrases
-from graphir.passes.reports.phrases import line_of, region
-from graphir.passes.reports.text import casts_table, facts
+from graphir.passes.reports.sentences import Sentence, answers
+from graphir.passes.reports.text import cascades_text, casts_table
 
 if TYPE_CHECKING:
     from graphir.passes.analysis.casts import CastReport
-    from graphir.passes.analysis.casts.sites import Cascade
 
-ROWS = 50
-DETAILS = 10
-"""The most table rows and detailed cascades: code hosts accept about 65,000 characters."""
+ROWS, DETAILS, LINES = 50, 10, 200
+"""The most table rows, cascades and their lines: code hosts accept about 65,000 characters."""
 
 _AS_CODE = {"where", "operand", "rule and path", "loss", "bytes", "layer"}
 """The columns whose cells have names of the program, or signs of Markdown."""
@@ -26,18 +24,14 @@ _AS_CODE = {"where", "operand", "rule and path", "loss", "bytes", "layer"}
 
 @uncollected
 def report_markdown(report: CastReport, most: int = ROWS, details: int = DETAILS) -> str:
-    """Return a table of the `most` worst casts, then `details` cascades; count the omitted rest."""
-    first, *steps = phrases.unseen(report) or [""]
-    title = f"### {escaped(first)}" if first else f"### Casts of {code(report.graph.name)}"
-    parts = [title, _list(steps), escaped(phrases.counts(report))]
-    parts.append("\n".join(f"- {code(phrases.output(error))}" for error in report.outputs))
-    parts += [escaped(sentence) for sentence in report.sentences]
-    if report.sites:
+    """Return the answers, a table of the `most` worst casts, then `details` cascades as text."""
+    parts = [f"### Casts of {code(report.graph.name)}", *map(_answer, answers(report))]
+    lines = phrases.unseen(report), *report.graph.notes, phrases.counts(report)
+    parts += map(escaped, lines)
+    parts.append("\n".join(f"- {code(line)}" for line in phrases.outputs(report)))
+    if report.lines:
         parts.append(_casts(report, most))
-        cascades = report.sites.cascades()
-        parts += [_detail(cascade, report) for cascade in cascades[:details]]
-        if len(cascades) > details:
-            parts.append(f"*... and {len(cascades) - details} more*")
+        parts.append("\n".join(_block([*cascades_text(report, details)][1:], LINES)))
     if layers := phrases.layers(report):
         parts.append("\n".join(_lines(layers[0], layers[1:])))
     if lines := phrases.against(report):
@@ -55,11 +49,14 @@ def code(text: str, most: int = 500) -> str:
 
 def escaped(text: str) -> str:
     """Return a text with all Markdown markup escaped."""
-    return re.sub(r"([\\`*_{}\[\]<>#|~&])", r"\\\1", printable(text, 1000))
+    return re.sub(r"([\\`*_{}\[\]<>#|~&])", r"\\\1", printable(text, 2000))
 
 
-def _list(texts: Iterable[str]) -> str:
-    return "\n".join(f"- {escaped(text)}" for text in texts)
+def _answer(answer: Sentence) -> str:
+    """Return an answer, with its edits as a list."""
+    edits = (f"- {escaped(lead)} {code(text, 2000)}" for lead, text in answer.instructions)
+    grade = f" ({escaped(answer.grade)})" if answer.grade else ""
+    return "\n".join([escaped(answer.text), *edits]) + grade
 
 
 def _block(lines: Sequence[str], most: int) -> Sequence[str]:
@@ -82,20 +79,9 @@ def _casts(report: CastReport, most: int) -> str:
     titles, *rows = casts_table(report)
     lines = [*_lines(titles, rows[:most])]
     note = "| *{}* |" + " |" * (len(titles) - 1)
-    user = len(rows) - report.sites.in_library
+    user = len(rows) - report.lines.in_library
     if 0 < user < min(len(rows), most):
         lines.insert(2 + user, note.format(phrases.LIBRARY))
     if len(rows) > most:
         lines.append(note.format(f"... and {len(rows) - most} more"))
     return "\n".join(lines)
-
-
-def _detail(cascade: Cascade, report: CastReport) -> str:
-    """Return a heading, the source line and a list of facts for a cascade."""
-    row = cascade.site.row
-    level, place = phrases.level(row).capitalize(), row.location.layered
-    line = printable(line_of(region(row))).strip()
-    items = [f"- {escaped(phrases.what(row))}, {code(phrases.why(row))}"]
-    items += [f"- {name or '...'}: {code(text)}" for name, text in facts(cascade, report)]
-    title = f"#### {level}: {code(phrases.conversion(row))} at {code(place)}"
-    return "\n\n".join([title, *([code(line)] if line else []), "\n".join(items)])

@@ -48,7 +48,14 @@ def headline(report: CastReport) -> str:
 
 def counts(report: CastReport) -> str:
     """Return the numbers of casts, of lossy casts and of lossy steps."""
-    losses = f"; {steps(report)}" if report.losses else ""
+    losing = sum(_is_loss(site.row) for site in report.sites)
+    losses = f"; {count_text(losing, 'step')} of arithmetic lost values" if losing else ""
+    hidden = Counter(row.is_number for row in report.sites.rows)
+    hidden.subtract(row.is_number for row in report.lines.rows)
+    kinds = (True, "exact literal"), (False, "cast to the same dtype")
+    left_out = [count_text(hidden[kind], what) for kind, what in kinds if hidden[kind]]
+    if left_out:
+        losses += f"; {' and '.join(left_out)} not shown: --all"
     if not report.rows:
         # Where a part that may cast was not seen, there are none but those.
         none = "no casts seen" if any(part.casts for part in report.unseen) else "no casts"
@@ -56,12 +63,6 @@ def counts(report: CastReport) -> str:
     lossy = sum(not row.exact for row in report)
     count = "1 use of a cast" if len(report) == 1 else f"{len(report)} uses of casts"
     return f"{count}, {lossy} can lose something{losses}"
-
-
-def steps(report: CastReport) -> str:
-    """Return the number of steps of arithmetic that lost values, one for each place."""
-    count = sum(_is_loss(site.row) for site in report.sites)
-    return f"{count_text(count, 'step')} of arithmetic lost values"
 
 
 def _is_loss(row: CastRow) -> bool:
@@ -129,6 +130,15 @@ def witness(site: CastSite) -> str:
     return "exact" if site.row.exact else f"loses {site.row.witness}"
 
 
+def short_witness(site: CastSite) -> str:
+    """Return what a cast loses in the characters of a narrow column: `loses 2**53 + 1`."""
+    value = site.row.witness
+    for rest, text in ((0, ""), (1, " + 1")):
+        if isinstance(value, int) and value > 10**10 and (value - rest).bit_count() == 1:
+            return f"loses 2**{value.bit_length() - 1}{text}"
+    return witness(site)
+
+
 _WITH_SIGNS = ("add", "subtract", "multiply", "divide", "pow", "left_shift")
 
 
@@ -141,37 +151,46 @@ def _operation(op: str, operands: Sequence[str]) -> str:
     return f"{op}({', '.join(operands)})"
 
 
-MAX_UNSEEN = 20
-"""The most unseen steps that a report lists."""
-
-
-def unseen(report: CastReport) -> list[str]:
-    """Return lines about unseen steps: the consequences for the report, then each step.
+def unseen(report: CastReport) -> str:
+    """Return the line about what was not seen, by kind with its first place; "" for nothing.
 
     An unseen step takes its operands as they are: so their errors are in no output's error.
     """
-    decisions = [f"decided by values: {step_text(step)}" for step in report.unseen if step.decides]
     steps = [step for step in report.unseen if not step.decides]
-    if not steps:
-        return decisions[:MAX_UNSEEN]
     hides_errors = any(step.hides for step in steps)
     unknown_count = sum(not output.is_known for output in report.outputs)
+    means = "errors may be hidden" if hides_errors else "no error is hidden"
     if unknown_count:
         of = f"{unknown_count} of {count_text(len(report.outputs), 'output')}"
         means = f"the error of {of} is unknown"
-    else:
-        means = "errors may be hidden" if hides_errors else "no error is hidden"
     if any(step.casts for step in steps):
         means = f"{means}, and casts may be missing" if hides_errors else "casts may be missing"
-    first = f"graph {printable(report.graph.name)}: {means}: {step_place(steps[0])} was not seen"
+    decisions = [step for step in report.unseen if step.decides]
+    groups = {f"not seen ({means})": steps, "decided by values": decisions}
+    groups["not recorded"] = _given(report)
+    return "; ".join(f"{kind}: {_first(group)}" for kind, group in groups.items() if group)
+
+
+def _first(steps: Sequence[Unseen]) -> str:
+    """Return the first of some steps, and the number of the others, or why it was not seen."""
     if len(steps) > 1:
-        first += f", nor {count_text(len(steps) - 1, 'other step')}"
-    if hides_errors:
-        first += "; errors before it are not counted"
-    lines = [f"not seen: {step_text(step)}" for step in steps[:MAX_UNSEEN]]
-    if len(steps) > MAX_UNSEEN:
-        lines.append(f"... and {count_text(len(steps) - MAX_UNSEEN, 'other step')} not seen")
-    return [first, *lines, *decisions[:MAX_UNSEEN]]
+        return f"{step_place(steps[0])} and {count_text(len(steps) - 1, 'other')}"
+    return f"{step_place(steps[0])} {printable(steps[0].reason)}"
+
+
+def _given(report: CastReport) -> list[Unseen]:
+    """Return what was not recorded that no unseen step names."""
+    steps = {(step.what, str(step.location)) for step in report.unseen}
+    return [x for x in report.given if (x.what, str(x.location)) not in steps]
+
+
+def every_unseen(report: CastReport) -> list[str]:
+    """Return a line for each part of the program that was not seen."""
+    given = _given(report)
+    return [
+        *(f"not seen: {step_text(step)}" for step in report.unseen),
+        *(f"not recorded: {step_place(x)} {printable(x.reason, 500)}" for x in given),
+    ]
 
 
 def step_place(step: Unseen) -> str:
@@ -187,6 +206,19 @@ def step_text(step: Unseen) -> str:
     if step.casts:
         means = f"{means} and casts" if step.hides else "may hide casts"
     return f"{step_place(step)} {printable(step.reason, 500)}; it {means}"
+
+
+def outputs(report: CastReport) -> list[str]:
+    """Return a line for each output; of many, for the first that are most wrong, or unknown."""
+    worst = sorted(report.outputs, key=lambda x: (x.is_known, not x.broken, -(x.norm or 0.0)))
+    first = [error for error in report.outputs if error in worst[:MAX_OUTPUTS]]
+    others = len(report.outputs) - len(first)
+    more = [f"... and {count_text(others, 'other output')}"] if others else []
+    return [*map(output, first), *more]
+
+
+MAX_OUTPUTS = 4
+"""The most outputs that have a line each."""
 
 
 def output(error: OutputError) -> str:
@@ -228,6 +260,18 @@ def path(row: CastRow) -> str:
     return " -> ".join(dtype.short for dtype in row.path)
 
 
+def place(site: CastSite) -> str:
+    """Return the place of a site and its layer: `a.py:3:5`, or the columns of all of its uses."""
+    at, file_and_line = site.row.location, site.row.location.place[:2]
+    spans = [x.location for x in site.rows if x.location.place[:2] == file_and_line]
+    first = min(x.column for x in spans)
+    if not at.file or not at.line or max(x.column for x in spans) == first:
+        return printable(at.layered)
+    last = max(x.end_column - 1 if x.end_line == x.line else x.column for x in spans)
+    layer = f" [{printable(at.layer)}]" if at.layer else ""
+    return f"{printable(at.file)}:{at.line}:{first}-{last}{layer}"
+
+
 def why(row: CastRow) -> str:
     """Return the phrase for the origin of the cast: a rule set and path, the program, a store."""
     if row.kind in _WRITERS:
@@ -248,6 +292,13 @@ _WRITERS: dict[str, str] = {
     "assignment": "written to an array of that dtype",
 }
 """The origins of casts that no rule set inserts, by the kind of cast."""
+
+
+def operands(site: CastSite) -> str:
+    """Return the operands of a site's op: `lhs, rhs of divide`."""
+    row = site.row
+    names = dict.fromkeys(x.operand for x in site.rows if x.op == row.op)
+    return f"{', '.join(names)} of {row.op}"
 
 
 def what(row: CastRow) -> str:
@@ -327,7 +378,7 @@ def layers(report: CastReport) -> list[tuple[str, ...]]:
     The columns of kinds that do not occur are left out, and so are those of an audit without one.
     """
     totals = report.layers
-    if not report.graph.provenance.library or len(totals) < 2:
+    if not report.graph.provenance.library or len(report.unfiltered.layers) < 2:
         return []
     kinds = [kind for kind in get_args(Kind) if any(each.kinds.get(kind) for each in totals)]
     is_audit = bool(report.outputs)

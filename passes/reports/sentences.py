@@ -33,20 +33,38 @@ if TYPE_CHECKING:
 
 
 class Sentence(NamedTuple):
-    """A sentence of a report, with what to write instead; `cause` is None of a note of a run."""
+    """A sentence of a report, with what to write instead; `cause` is None of a note of a run.
+
+    An edit is the place of its line, "" for that of the sentence, and the text to write there.
+    """
 
     text: str
     cause: Cause | None = None
-    advice: str = ""
+    edits: tuple[tuple[str, str], ...] = ()
     grade: str = ""
+
+    @property
+    def advice(self) -> str:
+        """The edits in one line: `write x and y in line 4`."""
+        edits = " and ".join(f"{text} in {line}" if line else text for line, text in self.edits)
+        return f"write {printable(edits, 1000)}" if edits else ""
+
+    @property
+    def instructions(self) -> list[tuple[str, str]]:
+        """Each edit, after what leads to it: `write in line 4:`."""
+        leads = [f" in {line}:" if line else ":" for line, _ in self.edits]
+        verbs = ["write", *["and"] * len(leads)]
+        texts = (printable(text, None) for _, text in self.edits)
+        return [(verb + lead, text) for verb, lead, text in zip(verbs, leads, texts, strict=False)]
 
     def __str__(self) -> str:
         grade = f" ({self.grade})" if self.grade else ""
-        return f"{self.text}; {self.advice}{grade}" if self.advice else self.text
+        return f"{self.text}; {self.advice}{grade}" if self.edits else self.text
 
 
-def told(report: CastReport) -> list[Sentence]:
-    """Return what a report explains, the gravest answer first, then the notes of its graph."""
+def answers(report: CastReport) -> list[Sentence]:
+    """Return what the whole of a report explains, the gravest answer first."""
+    report = report.unfiltered
     causes = list(_causes(report))
     lossy = [_loss(report, cause) for cause in causes]
     overflow = _overflow(report, {step.index for cause in causes for step in cause.steps})
@@ -54,14 +72,13 @@ def told(report: CastReport) -> list[Sentence]:
     inner = [x for x in report.dtype_causes if not x.outputs]
     most = [x for x in inner if x.following >= inner[0].following / 2][:_MOST_INNER]
     dtypes = [_dtype_cause(report, x) for x in (*widened, *most)]
-    notes = map(Sentence, report.graph.notes)
-    found = {str(x): x for x in reversed((*lossy, *overflow, *dtypes, *notes))}
-    return list(found.values())[::-1]
+    found = {str(x): x for x in reversed((*lossy, *overflow, *dtypes))}
+    return [x._replace(text=printable(x.text, _LONGEST)) for x in found.values()][::-1]
 
 
 def told_of_rows(report: CastReport) -> list[Sentence]:
     """Return what a report explains by causes, of a filtered one those at places of its rows."""
-    causes = [x for x in told(report.unfiltered) if x.cause is not None]
+    causes = [x for x in answers(report) if x.cause is not None]
     if report is report.unfiltered:
         return causes
     places = {row.location.place for site in report.sites for row in site.rows}
@@ -69,8 +86,9 @@ def told_of_rows(report: CastReport) -> list[Sentence]:
 
 
 def sentences(report: CastReport) -> list[str]:
-    """Return the sentences of a report; none if nothing is to be explained."""
-    return [printable(str(x), _LONGEST) for x in told(report)]  # names are the program's
+    """Return the answers of a report, then the notes of its graph, each once."""
+    texts = dict.fromkeys(map(str, (*answers(report), *report.graph.notes)))
+    return [printable(text, _LONGEST) for text in texts]  # names are the program's
 
 
 def _overflow(report: CastReport, causes: Set[int]) -> list[Sentence]:
@@ -224,7 +242,7 @@ def _dtype_cause(report: CastReport, cause: DtypeCause) -> Sentence:
     step, position = cause.step, cause.operand
     if position is not None and next_values(step.args[position]):
         start = _start(uncast(step.args[position]), cause.before, syntax_of(report.graph))
-        return Sentence(text, cause, f"start {step.args[position].op.name} with {start}")
+        return Sentence(f"{text}; start {step.args[position].op.name} with {start}", cause)
     return Sentence(text, cause, *_advice(report, cause))
 
 
@@ -275,24 +293,23 @@ def _what_is_wide(report: CastReport, cause: DtypeCause) -> str:
     return f"{' and '.join(names)} {'are' if more else 'is'} {dtype}"
 
 
-def _advice(report: CastReport, cause: Cause) -> tuple[str, str]:
-    """Return the advice to write a cause's edits, and its grade; empty without a fix."""
+def _advice(report: CastReport, cause: Cause) -> tuple[tuple[tuple[str, str], ...], str]:
+    """Return a cause's edits (see Sentence), and their grade; empty without a fix."""
     fix = cause.fix
     if fix is None:
-        return "", ""
+        return (), ""
     line = cause.place.place[:2]
-    texts = [
-        f"{x.text} in {_place(report, x.place)}"
-        if x.is_code and x.place.place[:2] != line
-        else x.text
-        for x in fix.edits
-    ]
+    elsewhere = [x.is_code and x.place.place[:2] != line for x in fix.edits]
+    edits = tuple(
+        (_place(report, x.place) if is_elsewhere else "", x.text)
+        for x, is_elsewhere in zip(fix.edits, elsewhere, strict=True)
+    )
     facts = [] if fix.wanted is None else [str(fix.wanted)]
     facts += [] if fix.error is None else [f"error {fix.error:.2g}"]
     facts += [] if fix.loses is None else [f"loses {phrases.number_text(fix.loses)}"]
     is_code = all(x.is_code for x in fix.edits)
     grade = f"{fix.grade}: {', '.join(facts)}" if fix.grade else "not tried" * is_code
-    return f"write {printable(' and '.join(texts), 1000)}", grade
+    return edits, grade
 
 
 def _start(value: Symbol, narrow: DType | None, syntax: CastSyntax) -> str:

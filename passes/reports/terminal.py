@@ -5,17 +5,25 @@ from __future__ import annotations
 import re
 import shutil
 import textwrap
-from collections.abc import Sequence
-from typing import TextIO
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TextIO
 
 from graphir.rule_reports.tables import aligned
 
+if TYPE_CHECKING:
+    from graphir.passes.reports.sentences import Sentence
+
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 
-_OPTIONAL = ("bytes", "rule and path", "kind", "times", "share", "changed", "error")
+_OPTIONAL = ("bytes", "rule and path", "kind", "share", "changed", "error", "times")
 """The columns that a narrow table leaves out, in this order."""
 _LEAST = {"where": 16, "operand": 10, "loss": 10, "layer": 12}
 """The columns that a narrow table shortens, each with its least width."""
+_ROOM = {"where": 20, "operand": 16, "loss": 16, "layer": 12}
+"""The widths of these columns to which a narrow table shortens them before it omits others.
+
+Short files keep their whole names.
+"""
 
 
 def terminal_width(stream: TextIO | None) -> int | None:
@@ -46,6 +54,16 @@ def wrapped(line: str, width: int | None) -> list[str]:
     return textwrap.wrap(line, width, subsequent_indent=further, break_on_hyphens=False)
 
 
+def answer_lines(answer: Sentence, width: int | None) -> list[str]:
+    """Return the lines of an answer; each edit has a line of its own, whole in any width."""
+    edits = (f"  {lead} {text}" for lead, text in answer.instructions)
+    *lines, last = *wrapped(answer.text, width), *edits
+    graded = f"{last}{' ' * 6}{answer.grade}".rstrip()
+    if width is None or len(graded) <= width or not answer.grade:
+        return [*lines, graded]
+    return [*lines, last, f"    {answer.grade}"]
+
+
 def _hanging_colored(line: str, width: int) -> list[str]:
     """Return a line with colours as lines, broken at single spaces of text."""
     lines, size = [""], 0
@@ -66,24 +84,28 @@ _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 def fitted(rows: Sequence[Sequence[str]], width: int | None) -> list[str]:
     """Return a table, whose first row has the titles, as lines of at most `width` characters.
 
-    A narrow table leaves columns out and says so, then shortens the places (at their start), the
+    A narrow table leaves columns out and says so, then shortens the places (see `short_place`), the
     operands and the losses. None is no limit.
     """
-    if width is None:
+    if width is None or not rows:
         return aligned(rows)
     titles = list(rows[0])
     columns = dict(zip(titles, zip(*rows, strict=True), strict=True))
     left_out = [title for title in _OPTIONAL if title in columns]
+    places = [_PLACE.fullmatch(cell) for cell in columns.get("where", ())]
+    longest = max((x.end(2) for x in places if x), default=0)
+    room = {**_ROOM, "where": longest} if longest <= 26 else _ROOM
     omitted: list[str] = []
-    while left_out and _excess(columns, width) > _slack(columns):
+    while left_out and _excess(columns, width) > _slack(columns, room):
         omitted.append(left_out.pop(0))
         del columns[omitted[-1]]
-    while (excess := _excess(columns, width)) > 0 and _slack(columns):
-        present = [title for title in _LEAST if title in columns]
-        longest = max(present, key=lambda title: _width(columns[title]) - _LEAST[title])
-        size = max(_width(columns[longest]) - excess, _LEAST[longest])
-        at_start = longest in ("where", "layer")
-        columns[longest] = tuple(_cut(cell, size, at_start) for cell in columns[longest])
+    least = _LEAST if _excess(columns, width) > _slack(columns, room) else room
+    while (excess := _excess(columns, width)) > 0 and _slack(columns, least):
+        present = [title for title in least if title in columns]
+        longest = max(present, key=lambda title: _width(columns[title]) - least[title])
+        size = max(_width(columns[longest]) - excess, least[longest])
+        cut = short_place if longest in ("where", "layer") else _cut
+        columns[longest] = tuple(cut(cell, size) for cell in columns[longest])
     lines = aligned(list(zip(*columns.values(), strict=True)))
     note = wrapped(f"(columns without room: {', '.join(omitted)})", width) if omitted else []
     return [*(line[:width] for line in lines), *note]
@@ -97,13 +119,33 @@ def _excess(columns: dict[str, tuple[str, ...]], width: int) -> int:
     return sum(map(_width, columns.values())) + 2 * (len(columns) - 1) - width
 
 
-def _slack(columns: dict[str, tuple[str, ...]]) -> int:
+def _slack(columns: dict[str, tuple[str, ...]], least: Mapping[str, int]) -> int:
     """Return by how many characters the columns can become shorter."""
-    present = [title for title in _LEAST if title in columns]
-    return sum(max(_width(columns[title]) - _LEAST[title], 0) for title in present)
+    present = [title for title in least if title in columns]
+    return sum(max(_width(columns[title]) - least[title], 0) for title in present)
 
 
-def _cut(cell: str, size: int, at_start: bool) -> str:
-    if len(cell) <= size:
-        return cell
-    return ELLIPSIS + cell[1 - size :] if at_start else cell[: size - 1] + ELLIPSIS
+def _cut(cell: str, size: int) -> str:
+    return cell if len(cell) <= size else cell[: size - 1] + ELLIPSIS
+
+
+def short_place(text: str, size: int) -> str:
+    """Return a place in at most `size` characters, if its line and columns fit, which stay whole.
+
+    It loses its layer, then the middle of its path, the file name last.
+    """
+    path, end, layer = _PLACE.fullmatch(text).groups("")  # pyright: ignore -- matches any text
+    room = size - len(end)
+    if len(path) + len(layer) <= room:
+        return text
+    if len(path) > room:
+        name = len(path) - path.rfind("/")
+        last = max(min(name, room - 2), room // 2)
+        path = path[: max(room - 1 - last, 0)] + ELLIPSIS + path[len(path) - last :]
+    room -= len(path) + len(" []")
+    layer = f" [{ELLIPSIS}{layer[-room:-1]}]" if layer and room > 4 else ""
+    return path + end + layer
+
+
+_PLACE = re.compile(r"(.*?)((?::\d+(?::\d+(?:-\d+)?)?)?)( \[.*\])?", re.DOTALL)
+"""A path, its line and columns, its layer."""

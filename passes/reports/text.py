@@ -12,7 +12,8 @@ from graphir.decorators import uncollected
 from graphir.display import printable
 from graphir.passes.reports import phrases
 from graphir.passes.reports.phrases import line_of, region
-from graphir.passes.reports.terminal import fitted, terminal_width, wrapped
+from graphir.passes.reports.sentences import answers
+from graphir.passes.reports.terminal import answer_lines, fitted, terminal_width, wrapped
 
 if TYPE_CHECKING:
     from graphir.passes.analysis.casts import CastReport, CastRow, OutputError
@@ -29,32 +30,57 @@ _AUDIT_HEADER = ("changed", "error", "share")
 
 
 @uncollected
-def report_text(report: CastReport, width: int | None = None) -> str:
-    """Return a headline and a table with a line for each cast, with measurements after an audit.
+def report_text(report: CastReport, width: int | None = None, verbose: bool = False) -> str:
+    """Return the answers, then what was not seen, counts, and a table with a line for each cast.
 
-    Casts of one location, such as the iterations of a loop, share a line with their count. `width`
-    is the most characters of a line; None is no limit.
+    Equal casts of one line, and those of the iterations of a loop, share a line with their count.
+    `width` is the most characters of a line, edits apart; None is no limit. With `verbose`, each
+    part that was not seen has a line.
     """
-    head = [*phrases.unseen(report), phrases.headline(report), *map(phrases.output, report.outputs)]
-    head = [part for line in (*head, *report.sentences) for part in wrapped(line, width)]
-    tail = ["", *fitted(layers, width)] if (layers := phrases.layers(report)) else []
-    tail += ["", *comparison] if (comparison := phrases.against(report)) else []
-    if not report.sites:
-        return "\n".join([*head, *tail])
-    rows = casts_table(report)
-    table = fitted(rows, width)
-    if 0 < (count := report.sites.in_library) < len(rows) - 1:
-        table.insert(len(rows) - count, phrases.LIBRARY)
-    return "\n".join([*head, *table, *tail])
+    table: list[str] = []
+    if report.lines:
+        rows = casts_table(report)
+        table = fitted(rows, width)
+        if 0 < (count := report.lines.in_library) < len(rows) - 1:
+            table.insert(len(rows) - count, phrases.LIBRARY)
+    return "\n".join([*_head(report, width, verbose), *table, *_tail(report, width)])
+
+
+def answers_text(report: CastReport, width: int | None = None) -> str:
+    """Return the answers of a report alone; without one, the notes of its graph and its counts."""
+    others = (*report.graph.notes, phrases.headline(report))
+    lines = _answers(report, width) or [x for each in others for x in wrapped(each, width)]
+    return "\n".join(lines)
+
+
+def _answers(report: CastReport, width: int | None) -> list[str]:
+    return [line for answer in answers(report) for line in answer_lines(answer, width)]
+
+
+def _head(report: CastReport, width: int | None, verbose: bool) -> Iterator[str]:
+    """Yield the lines above a table or details."""
+    yield from _answers(report, width)
+    every_unseen = phrases.every_unseen(report) if verbose else []
+    unseen = [phrases.unseen(report), *(every_unseen if len(every_unseen) > 1 else ())]
+    outputs = map(phrases.output, report.outputs) if verbose else phrases.outputs(report)
+    head = (*unseen, *report.graph.notes, phrases.headline(report), *outputs)
+    yield from (part for line in head if line for part in wrapped(printable(line, 2000), width))
+
+
+def _tail(report: CastReport, width: int | None) -> Iterator[str]:
+    """Yield the lines below: the layers, and what other rules change."""
+    for lines in (fitted(phrases.layers(report), width), phrases.against(report)):
+        if lines:
+            yield from ("", *(part for line in lines for part in wrapped(line, width)))
 
 
 def casts_table(report: CastReport) -> list[tuple[str, ...]]:
     """Return the table of a report's sites, those of the user first, below a row of titles."""
-    has_audit, has_times = report.audited, report.sites.repeat
+    has_audit, has_times = report.audited, report.lines.repeat
     header = (*_HEADER, *_AUDIT_HEADER * has_audit, *("times",) * has_times)
     rows = (
         (*_cells(site), *_audit_cells(site) * has_audit, *(str(site.times),) * has_times)
-        for site in report.sites.user_first
+        for site in report.lines.user_first
     )
     return [header, *rows]
 
@@ -65,45 +91,46 @@ def terminal_text(report: CastReport) -> str:
 
 
 @uncollected
-def report_details(report: CastReport, most: int = DETAILS) -> str:
-    """Return the first cast of each cascade: source line, loss, measurements and fix."""
-    return "\n".join(_details(report, most))
+def report_details(report: CastReport, most: int = DETAILS, width: int | None = None) -> str:
+    """Return the first cast of each cascade: source line, loss, measurements and fix.
+
+    All parts that were not seen come before, after the answers.
+    """
+    details = cascades_text(report, most, width)
+    return "\n".join([*_head(report, width, True), *details, *_tail(report, width)])
 
 
-def _details(report: CastReport, most: int) -> Iterator[str]:
-    yield from (*phrases.unseen(report), phrases.headline(report))
-    yield from map(phrases.output, report.outputs)
-    yield from report.sentences
-    cascades = report.sites.cascades()
-    is_mixed = 0 < report.sites.in_library < len(report.sites)
+def cascades_text(report: CastReport, most: int, width: int | None = None) -> Iterator[str]:
+    """Yield the lines of the first cascades, a blank line before each."""
+    cascades = report.lines.cascades()
+    is_mixed = 0 < report.lines.in_library < len(report.lines)
     for cascade in cascades[:most]:
         yield ""
         if is_mixed and cascade.site.row.in_library:
             yield phrases.LIBRARY
             is_mixed = False
-        yield from _detail(cascade, report)
+        for line in _detail(cascade, report):
+            yield from wrapped(line, width)
+        if fix := cascade.site.row.fix:
+            yield f"{_margin(cascade.site.row)} = {'fix':10}{printable(fix, None)}"
     if len(cascades) > most:
         yield from ("", f"... and {len(cascades) - most} more")
-    if layers := phrases.layers(report):
-        yield from ("", *fitted(layers, None))
-    if lines := phrases.against(report):
-        yield from ("", *lines)
 
 
 def _cells(site: CastSite) -> tuple[str, ...]:
     row = site.row
-    place = printable(row.location.layered)
+    place = phrases.place(site)
     if row.kind in phrases.VERBS:
         dtype = str(row.source)
         return (place, f"result of {row.op}", dtype, dtype, row.kind, "", phrases.loss(site), "")
     return (
         place,
-        f"{row.operand} of {row.op}",
+        phrases.operands(site),
         str(row.source),
         str(row.target),
         row.kind,
         f"{printable(row.rule)}: {phrases.path(row)}",
-        phrases.witness(site),
+        phrases.short_witness(site),
         f"{row.bytes_before} -> {row.bytes_after}",
     )
 
@@ -115,11 +142,15 @@ def _audit_cells(site: CastSite) -> tuple[str, str, str]:
     return str(changed), error, phrases.share(site)
 
 
+def _margin(row: CastRow) -> str:
+    return " " * len(str(region(row).line))
+
+
 def _detail(cascade: Cascade, report: CastReport) -> Iterator[str]:
     row = cascade.site.row
     yield f"{phrases.level(row)}: {phrases.conversion(row)} {phrases.why(row)}"
     place = region(row)
-    margin = " " * len(str(place.line))
+    margin = _margin(row)
     yield f"{margin}--> {printable(row.location.layered)}, {phrases.what(row)}"
     text = printable(line_of(place))
     if text.strip():
@@ -129,7 +160,8 @@ def _detail(cascade: Cascade, report: CastReport) -> Iterator[str]:
         if place.is_known and end > start:
             yield f"{margin} | {' ' * start}{'^' * (end - start)}"
     for name, value in facts(cascade, report):
-        yield f"{margin} = {name:10}{value}"
+        if name != "fix":
+            yield f"{margin} = {name:10}{value}"
 
 
 def facts(cascade: Cascade, report: CastReport) -> Iterator[tuple[str, str]]:
@@ -169,19 +201,19 @@ def _cascade(rows: Sequence[CastRow]) -> Iterator[tuple[str, str]]:
 
 
 def dtypes_text(reports: Mapping[str, CastReport]) -> str:
-    """Return a table of outputs and layers with a column a dtype, then the reports' sentences.
-
-    The parts of the program that were not seen come first, then the notes about it.
-    """
+    """Return the answers of each report, what was not seen, and a table with a column a dtype."""
     width = terminal_width(sys.stdout)
-    lines = fitted([("layer", *reports), *_outputs(reports), *_layers(reports)], width)
-    unseen = (line for report in reports.values() for line in phrases.unseen(report)[1:])
-    notes = (note for report in reports.values() for note in report.graph.notes)
-    heads = dict.fromkeys([*unseen, *notes])
+    lines: list[str] = []
     for name, report in reports.items():
-        texts = [f"{name}: {x}" for x in report.sentences if x not in heads]
-        lines += [line for x in texts for line in wrapped(x, width)]
-    return "\n".join([*(line for head in heads for line in wrapped(head, width)), *lines])
+        for answer in answers(report):
+            named = answer._replace(text=f"{name}: {answer.text}")
+            lines += answer_lines(named, width)
+    unseen = (phrases.unseen(report) for report in reports.values())
+    notes = (printable(note, 2000) for report in reports.values() for note in report.graph.notes)
+    heads = filter(None, dict.fromkeys([*unseen, *notes]))
+    lines += (part for head in heads for part in wrapped(head, width))
+    table = fitted([("layer", *reports), *_outputs(reports), *_layers(reports)], width)
+    return "\n".join([*lines, *table])
 
 
 def _outputs(reports: Mapping[str, CastReport]) -> Iterator[tuple[str, ...]]:

@@ -10,7 +10,7 @@ from graphir.passes import annotate
 from graphir.passes.reports.annotated import ANNOTATED_FORMATS
 from graphir.public import ExecutionError
 from graphir.runtime.cli.arguments import add_output, add_program, output_format, write_text
-from graphir.runtime.cli.casts import load_recording, load_report
+from graphir.runtime.cli.casts import load_recording, load_report, print_not_recorded
 from graphir.runtime.cli.programs import is_model, load_call
 from graphir.runtime.recording.flat_code import Script
 
@@ -39,3 +39,4 @@ def _annotate(args: argparse.Namespace) -> None:
     name = output_format(args, ANNOTATED_FORMATS, "text")
     fits = name == "text" and not args.output  # the lines of a terminal
     write_text(str(annotated) if fits else ANNOTATED_FORMATS[name](annotated), args)
+    print_not_recorded(report)

@@ -184,12 +184,15 @@ def output_format(
     return by_ending or default
 
 
-def write_text(text: str, args: argparse.Namespace) -> None:
-    """Print a text, in lines that fit a terminal, or write it to the file of --output."""
+def write_text(text: str, args: argparse.Namespace, fits: bool = False) -> None:
+    """Print a text, in lines that fit a terminal, or write it to the file of --output.
+
+    Lines of a text that `fits` are printed as they are.
+    """
     if args.output:
         replace_file(args.output, f"{text}\n".encode())
     else:
-        print(on_screen(text, sys.stdout))
+        print(text if fits else on_screen(text, sys.stdout))
 
 
 def status(report: CastReport, args: argparse.Namespace) -> Status:
@@ -201,13 +204,17 @@ def status(report: CastReport, args: argparse.Namespace) -> Status:
     if not args.fail_on:
         return Status.FINE
     words_text = f"--fail-on {','.join(args.fail_on)}"
-    return gate_status(bool(forbidden_rows(report, args.fail_on)), report, args.unseen, words_text)
+    finds = bool(forbidden_rows(report, args.fail_on))
+    return gate_status(finds, report, args.unseen, words_text, "a part of the program was not seen")
 
 
-def gate_status(finds: bool, report: CastReport | None, unseen: str, gate: str) -> Status:
+def gate_status(
+    finds: bool, report: CastReport | None, unseen: str, gate: str, reason: str = ""
+) -> Status:
     """Return the status of a gate that finds something or not in the program of a report.
 
-    Says on stderr that it is UNSEEN, and why.
+    Says on stderr that it is UNSEEN, and why: what was not seen, or a `reason` if the command has
+    printed that.
     """
     if finds:
         return Status.FINDINGS
@@ -215,7 +222,7 @@ def gate_status(finds: bool, report: CastReport | None, unseen: str, gate: str) 
         return Status.FINE
     sys.stdout.flush()  # the report stands before the message where both go to one pipe
     print(
-        f"graphir: {gate}: status {Status.UNSEEN:d}, since {phrases.unseen(report)[0]}; "
+        f"graphir: {gate}: status {Status.UNSEEN:d}: {reason or phrases.unseen(report)}; "
         "--unseen pass lets that pass",
         file=sys.stderr,
     )

@@ -9,11 +9,15 @@ from contextlib import redirect_stdout, suppress
 from functools import partial
 from typing import Any, cast, get_args
 
+from graphir.display import printable
 from graphir.drawing.formats import GRAPH_FORMATS
 from graphir.loss import LOSS_KINDS
 from graphir.passes import CastReport, cast_report, draw, lower
 from graphir.passes.analysis.casts import Kind, StepLoss
 from graphir.passes.reports import DTYPE_FORMATS, REPORT_FORMATS
+from graphir.passes.reports.phrases import step_place
+from graphir.passes.reports.terminal import terminal_width
+from graphir.passes.reports.text import answers_text, report_details, report_text
 from graphir.public import DType, ExecutionError, Graph, TensorType
 from graphir.runtime.audit import audit
 from graphir.runtime.cli.arguments import (
@@ -60,6 +64,7 @@ def add_casts(command: Callable[..., Any]) -> None:
         add_output(each, REPORT_FORMATS, "text")
         add_fail_on(each)
         add_filters(each)
+        add_extent(each)
     add_run_options(audit_parser)
 
 
@@ -72,6 +77,15 @@ def add_run_options(command: argparse.ArgumentParser) -> None:
         help="what the program would lose with all its floats of a dtype, such as bfloat16; of "
         "several: a table, by layer",
     )
+
+
+def add_extent(command: argparse.ArgumentParser) -> None:
+    """Add the options for more and for less than a report says by itself: -v and -q."""
+    extent = command.add_mutually_exclusive_group()
+    extent.add_argument(
+        "-v", "--verbose", action="store_true", help="name each part that was not seen"
+    )
+    extent.add_argument("-q", "--quiet", action="store_true", help="the answer alone, as text")
 
 
 def add_filters(command: argparse.ArgumentParser) -> None:
@@ -90,6 +104,9 @@ def add_filters(command: argparse.ArgumentParser) -> None:
     command.add_argument("--lossy", action="store_true", help="those that can lose something only")
     command.add_argument("--loss", choices=LOSS_KINDS, help="those that can lose this")
     command.add_argument("--layer", help="those of a layer and its parts")
+    command.add_argument(
+        "--all", action="store_true", help="exact numbers too, and casts that change nothing"
+    )
     command.add_argument("--dtype", help="those from or to a dtype")
     command.add_argument(
         "--against", type=rule_set, metavar="RULES", help="what would change under other rules"
@@ -136,7 +153,7 @@ def _write_reports(run: Callable[..., CastReport], args: argparse.Namespace) -> 
         )
     dtypes = [DType(name) for name in names]
     reports = {str(dtype): selected(run(as_dtype=dtype), args) for dtype in dict.fromkeys(dtypes)}
-    write_text(DTYPE_FORMATS[name](reports), args)
+    write_text(DTYPE_FORMATS[name](reports), args, fits=True)
     return max(status(report, args) for report in reports.values())
 
 
@@ -146,6 +163,7 @@ def selected(report: CastReport, args: argparse.Namespace) -> CastReport:
     if args.keep is not None:
         report = report.keeping(args.keep)
     report = report.only(args.kind, exact, args.layer, args.dtype, args.loss, args.only)
+    report = report.in_full() if args.all else report
     return report.compared(args.against) if args.against else report
 
 
@@ -155,9 +173,25 @@ def _write_report(report: CastReport, args: argparse.Namespace) -> int:
     report = selected(report, args)
     if not report.graph.provenance.file:
         report.graph.describe(file=displayed_path(file_of(args.program)))
-    fits = name == "text" and not args.output  # the lines of a terminal
-    write_text(str(report) if fits else REPORT_FORMATS[name](report), args)
+    width = None if args.output else terminal_width(sys.stdout)
+    if args.quiet and name in ("text", "details"):
+        text = answers_text(report, width)
+    elif name == "text":
+        text = report_text(report, width, args.verbose)
+    elif name == "details":
+        text = report_details(report, width=width)
+    else:
+        text = REPORT_FORMATS[name](report)
+    write_text(text, args, fits=True)
+    if name in ("json", "sarif"):
+        print_not_recorded(report)
     return status(report, args)
+
+
+def print_not_recorded(report: CastReport) -> None:
+    """Print on stderr what a recording has no ops for, which a format without it leaves out."""
+    for part in report.given:
+        print(f"graphir: {step_place(part)} {printable(part.reason)}", file=sys.stderr)
 
 
 def add_draw(command: Callable[..., Any]) -> None:
@@ -216,8 +250,8 @@ def load_recording(
 ) -> Recording:
     """Return the recording of a script, or of a call of a NumPy function.
 
-    What the program prints is on stderr, and so are the notes of the recording. Notes about values
-    that were drawn are those of its graph, for reports of it.
+    What the program prints is on stderr. Notes about values that were drawn are those of its
+    graph, for reports of it.
     """
     function: Any = program
     positional, keywords = list[Any](), dict[str, Any]()
@@ -227,8 +261,6 @@ def load_recording(
     with redirect_stdout(sys.stderr):  # stdout has the report alone
         recording = record(function, *positional, rules=args.rules or "numpy", **keywords)
     recording.graph.describe(notes=[*recording.graph.notes, *draw_notes])
-    for note in recording.notes:
-        print(f"graphir: {note}", file=sys.stderr)
     return recording
 
 

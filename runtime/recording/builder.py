@@ -255,6 +255,10 @@ _LAST_STEPS = 8
 """The steps that a function of NumPy adds after a read of its own, at most."""
 
 
+IS_DATA = "is taken as given: it is data"
+"""The reason of the note on an array that comes from outside of the program."""
+
+
 @dataclass(frozen=True, slots=True)
 class Note:
     """A thing that could not be recorded, where it first occurred, and the recorder's fallback."""

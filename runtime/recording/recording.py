@@ -41,7 +41,7 @@ from graphir.runtime.audit.audit import audit_program
 from graphir.runtime.audit.opaque import OpaqueStep, RecordedFacts
 from graphir.runtime.audit.subject import AuditedProgram, AuditOptions
 from graphir.runtime.recording.arrays import ArrayRecorder
-from graphir.runtime.recording.builder import Note
+from graphir.runtime.recording.builder import IS_DATA, Note
 from graphir.runtime.recording.captured import ArraySlot, swapped
 from graphir.runtime.recording.flat_code import CodeCell, Script, is_computed, variable_outputs
 from graphir.runtime.recording.numpy_.interception import MakerPlaces, makers_recorded
@@ -114,7 +114,13 @@ class Recording:
         arguments = tuple(twins[x] for x in self.beyond.arguments or ())
         step_results = tuple(twins[x] for x in self.beyond.step_results)
         program = ProgramInterface(arguments, step_results, self.names)
-        return report.of_program(program, self._unseen())
+        return self._with_given(report.of_program(program, self._unseen()))
+
+    def _with_given(self, report: CastReport) -> CastReport:
+        """Return the report with what this run did not record, data apart."""
+        notes = (x for x in self.notes if x.reason != IS_DATA)
+        report.given = tuple(Unseen(x.what, x.location, x.reason) for x in notes)
+        return report
 
     def _unseen(self) -> Iterator[Unseen]:
         """Yield the parts of the program that may cast, and that the graph of this run lacks."""
@@ -149,7 +155,7 @@ class Recording:
         program = AuditedProgram(
             self.graph, self.inputs, self.beyond, self.outputs, self.names, self.rounds
         )
-        return audit_program(program, AuditOptions(blame, memory, as_dtype))
+        return self._with_given(audit_program(program, AuditOptions(blame, memory, as_dtype)))
 
     def _first_unrecorded(self) -> Sequence[Note | OpaqueStep]:
         """Return the first five notes and steps, which may say where values left the recording."""

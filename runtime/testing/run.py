@@ -95,18 +95,16 @@ class CastsRun:
     def report(self, width: int | None, verbose: bool) -> Iterator[tuple[str, dict[str, bool]]]:
         """Yield the lines of the report, each with its markup."""
         ledger = self._ledger
-        for line in report_lines(ledger, self.package, width, verbose):
-            yield line, {}
-        for line in difference_lines(ledger.differences, self.against, width, verbose):
-            yield line, {}
-        for line in forbidden_lines(ledger):
-            yield line, {"red": True}
-        for line in self._unseen_lines():
+        for line in (*forbidden_lines(ledger), *self._unseen_lines()):
             yield line, {"red": True}
         if self._former is not None:
             for line in finding_lines(self._findings, self._display_path(self._file)):
                 yield line, {"red": True} if self._findings else {"green": True}
-        elif self._file is not None:
+        for line in report_lines(ledger, self.package, width, verbose):
+            yield line, {}
+        for line in difference_lines(ledger.differences, self.against, width, verbose):
+            yield line, {}
+        if self._former is None and self._file is not None:
             yield f"wrote the baseline {self._display_path(self._file)}", {}
 
     def _display_path(self, file: Path | None) -> str:
@@ -174,10 +172,29 @@ _MOST_TESTS = 2
 
 
 class CastLine(NamedTuple):
-    """A cast of the program with the tests that reach it."""
+    """A cast of the program with the tests that reach it; `times` casts if they are alike."""
 
     cast: CastFact
     tests: tuple[str, ...]
+    times: int = 1
+
+    @property
+    def operand(self) -> str:
+        """The operand of the cast, and the number of the casts."""
+        more = f" ({self.times} casts)" if self.times > 1 else ""
+        return f"{self.cast.operand} of {self.cast.op}{more}"
+
+
+def folded(lines: Iterable[CastLine]) -> list[CastLine]:
+    """Return the casts with one for those that are alike at a line of the program."""
+    first: dict[tuple[object, ...], CastLine] = {}
+    for each in lines:
+        x = each.cast
+        key = x.file, x.line, x.kind, x.source, x.target, x.loss, x.forbidden and x.fix
+        old = first.setdefault(key, CastLine(x, (), 0))
+        tests = tuple(dict.fromkeys((*old.tests, *each.tests)))
+        first[key] = CastLine(old.cast, tests, old.times + 1)
+    return list(first.values())
 
 
 def cast_lines(ledger: Ledger) -> list[CastLine]:
@@ -238,11 +255,12 @@ def _casts(ledger: Ledger, package: str, width: int | None, verbose: bool) -> li
     uses = count_text(len(lines), "cast")
     functions = count_text(len(ledger.recorded_functions), "function")
     head = f"{package}: {uses}, {lossy} can lose something; {functions} recorded"
-    visible = lines if verbose else [x for x in lines if x.cast.loss][:SHORT]
+    visible = folded(lines)
+    visible = visible if verbose else [x for x in visible if x.cast.loss][:SHORT]
     rows = [
         (
             printable(x.cast.place),
-            f"{x.cast.operand} of {x.cast.op}",
+            x.operand,
             x.cast.source,
             x.cast.target,
             x.cast.loss or "exact",
@@ -253,7 +271,7 @@ def _casts(ledger: Ledger, package: str, width: int | None, verbose: bool) -> li
     table = (
         fitted([("where", "operand", "from", "to", "loss", "tests"), *rows], width) if rows else []
     )
-    more = len(lines) - len(visible)
+    more = len(lines) - sum(x.times for x in visible)
     rest = [f"... and {count_text(more, 'cast')} more (-v)"] if more else []
     return [head, *table, *rest]
 
@@ -272,12 +290,13 @@ def forbidden_lines(ledger: Ledger) -> list[str]:
         return []
     head = f"{count_text(len(lines), 'cast')} forbidden by --casts-fail:"
     texts: list[str] = []
-    for fact, tests in lines:
-        fix = f"; write {printable(fact.fix)}" if fact.fix else ""
+    for line in folded(lines):
+        fact = line.cast
         loss = f" ({fact.loss})" if fact.loss else ""
-        what = f"{fact.operand} of {fact.op} {fact.source} -> {fact.target}{loss}"
-        texts.append(f"{printable(fact.place)}: {what}, forbidden by {fact.forbidden}{fix}")
-        texts.append(f"    in {tests_text(tests)}")
+        what = f"{line.operand} {fact.source} -> {fact.target}{loss}"
+        texts.append(f"{printable(fact.place)}: {what}, forbidden by {fact.forbidden}")
+        texts += [f"    write: {printable(fact.fix)}"] if fact.fix else []
+        texts.append(f"    in {tests_text(line.tests)}")
     return [head, *texts]
 
 

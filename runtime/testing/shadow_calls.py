@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from graphir.public import Graph
+from graphir.runtime.recording.builder import IS_DATA
 from graphir.runtime.recording.captured import mapped_tuple
 from graphir.runtime.recording.recording import RecordingSession
 from graphir.runtime.recording.values import (
@@ -229,7 +230,8 @@ class ShadowCalls:
         With `raises`, they are kept until the test goes on, or fails.
         """
         first, count = self._firsts
-        notes = graph.notes if self._traces else [*self._session.recorder.notes.values()][count:]
+        every = [*self._session.recorder.notes.values()][count:]
+        notes = graph.notes if self._traces else [x for x in every if x.reason != IS_DATA]
         open_spans = {id(span) for span in self._frames.values()} if unfinished else set[int]()
         try:
             with recording_with(None):

@@ -64,7 +64,7 @@ def _figure_faults(output: OutputError) -> Iterator[str]:
 def _silent_changes(report: CastReport) -> Iterator[str]:
     """Yield rows that changed elements of outputs none of which differs, without a word."""
     reached = _outputs_reached(report)
-    text = report_text(report) if report.rows or report.losses else ""
+    text = report_text(report.in_full()) if report.rows or report.losses else ""
     for row in (*report.rows, *report.losses):
         outputs = [report.outputs[i] for i in reached.get(row.symbol.index, ())]
         if row.measured is None or not row.measured.changed or not outputs:

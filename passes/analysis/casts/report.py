@@ -92,6 +92,9 @@ class CastReport(ItemSequence[CastRow]):
         self.against: GraphDiff | None = None
         self.kept: DType | None = None
         """The dtype that results should have, if the caller says it."""
+        self.given: tuple[Unseen, ...] = ()
+        """What a recording has no ops for, such as the values that it took as given."""
+        self._layer, self._is_full = "", False
         self.program = ProgramInterface()
 
     @property
@@ -128,7 +131,7 @@ class CastReport(ItemSequence[CastRow]):
             return (
                 kind in (None, row.kind)
                 and exact in (None, row.exact)
-                and (layer is None or f"{row.layer}/".startswith(f"{layer}/"))
+                and (layer is None or _is_within(row.layer, layer))
                 and (wanted_dtype is None or wanted_dtype in (row.source, row.target))
                 and (loss is None or loss in row.loss.kinds)
                 and (
@@ -138,7 +141,16 @@ class CastReport(ItemSequence[CastRow]):
             )
 
         rows, losses = filter(satisfies, self.rows), filter(satisfies, self.losses)
-        return self._with(rows=tuple(rows), losses=tuple(losses), _whole=self.unfiltered)
+        report = self._with(rows=tuple(rows), losses=tuple(losses), _whole=self.unfiltered)
+        report._layer = self._layer if layer is None else layer
+        return report.in_full() if kind is not None or exact else report
+
+    def in_full(self) -> CastReport:
+        """Return the report with all rows in its tables: exact numbers, casts that change nothing.
+
+        Without it, the tables leave those out unless `only` asks for a kind or for exact casts.
+        """
+        return self._with(_is_full=True)
 
     def keeping(self, dtype: DTypeLike) -> CastReport:
         """Return the report with the causes of all dtypes wider than this one in `sentences`.
@@ -171,6 +183,12 @@ class CastReport(ItemSequence[CastRow]):
         return CastSites(sorted(rows, key=attrgetter("rank")) if self.losses else rows)
 
     @cached_property
+    def lines(self) -> CastSites:
+        """The sites of tables: without what `in_full` adds, equal ones of a line merged."""
+        rows = [x for x in self.sites.rows if self._is_full or not x.is_trivial]
+        return CastSites(rows, by_line=True)
+
+    @cached_property
     def dtype_causes(self) -> list[DtypeCause]:
         """The steps by which values have wider dtypes than the data, those of outputs first."""
         graph = inlined(self.graph)
@@ -194,8 +212,12 @@ class CastReport(ItemSequence[CastRow]):
 
     @cached_property
     def layers(self) -> list[LayerTotals]:
-        """The totals of casts, bytes and losses by layer, or by function without layers."""
-        return layers(self.unfiltered)
+        """The totals of casts, bytes and losses by layer, or by function without layers.
+
+        Those of the layer that `only` selects, and of its parts.
+        """
+        totals = layers(self.unfiltered)
+        return [x for x in totals if _is_within(x.layer, self._layer)] if self._layer else totals
 
     @property
     def unfiltered(self) -> CastReport:
@@ -398,6 +420,10 @@ def _is_same(graph: Graph, conversion: CastConversion) -> bool:
         return False
     concrete = graph.rules.concrete_dtype
     return concrete(dtypes[0]) is concrete(dtypes[1])
+
+
+def _is_within(layer: str, whole: str) -> bool:
+    return f"{layer}/".startswith(f"{whole}/")
 
 
 def _require_choice(value: str | None, choices: Sequence[str], what: str) -> None:

@@ -156,6 +156,17 @@ class CastRow:
         return self.location.layer
 
     @property
+    def is_trivial(self) -> bool:
+        """Whether nothing is converted: a number that the dtype holds, a cast to its own dtype."""
+        return self.exact and (self.is_number or self.source is self.target)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether a Python number takes a dtype, other than that of a loop or of a branch."""
+        is_stored = self.kind == "assignment" and self.source.weak
+        return is_stored or (self.kind == "literal" and self.op not in ops.CONTROL)
+
+    @property
     def in_library(self) -> bool:
         """Whether a function of a source's library casts a value of its own, not an operand."""
         return self._is_of_library and self.operand == INTERMEDIATE

@@ -120,10 +120,15 @@ class Cascade(NamedTuple):
 
 
 class CastSites(ItemSequence[CastSite]):
-    """The sites of a sequence of rows, in the order of their first rows."""
+    """The sites of a sequence of rows, in the order of their first rows.
 
-    def __init__(self, rows: Iterable[CastRow]) -> None:
-        self.rows = tuple(rows)
+    With `by_line`, the equal conversions of one line that follow from casts of one other line, or
+    from none, share a site, whatever their operands.
+    """
+
+    def __init__(self, rows: Iterable[CastRow], by_line: bool = False) -> None:
+        self.rows, self._by_line = tuple(rows), by_line
+        self._first_causes: dict[int, CastRow] = {}
         self._conversions: dict[int, Any] = {}
         self._numbers: dict[Any, int] = {}
         self._firsts: dict[object, CastRow] = {}
@@ -191,12 +196,32 @@ class CastSites(ItemSequence[CastSite]):
         object is hashed by value once and then has a number.
         """
         row = self._firsts.get(_cast(row), row)
+        if self._by_line:
+            cause = self._first_cause(row).location
+            return _line_key(row), row.location.place[:2], row.location.layer, cause.place[:2]
         conversion = row.conversion
         number = self._conversions.get(id(conversion))
         if number is None:
             number = self._numbers.setdefault(_site_key(conversion), len(self._numbers))
             self._conversions[id(conversion)] = number
         return number, _place(row)
+
+    def _first_cause(self, row: CastRow) -> CastRow:
+        """Return the row without a cause from which a row follows."""
+        chain = [row]
+        while chain[-1].place not in self._first_causes and chain[-1].cause is not None:
+            chain.append(chain[-1].cause)
+        first = self._first_causes.get(chain[-1].place, chain[-1])
+        self._first_causes.update((x.place, first) for x in chain)
+        return first
+
+
+def _line_key(row: CastRow) -> object:
+    """Return the part of a row that the rows of a line in one site share: casts between dtypes."""
+    x = row.conversion
+    has_values = x.kind == "literal" or x.source is x.target
+    dtypes = x.kind, x.rule, x.source, x.target, row.in_library
+    return (*dtypes, x.op, x.operand) if has_values else dtypes
 
 
 def _cast(row: CastRow) -> object:

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from graphir.runtime.recording.builder import IS_DATA
 from graphir.runtime.recording.fallback import opaque
 from graphir.runtime.recording.leaving import traced_leaves
 from graphir.runtime.recording.numpy_.stand_ins import (
@@ -49,7 +50,7 @@ def wrap_outside(recorder: Recorder, name: str, real: Any) -> Any:
         real = cast("Any", real).view(np.ndarray)
     if type(real) is not np.ndarray or not (recorder.has(real.dtype) or real.dtype.names):
         return recorder.wrapped(real, None) if isinstance(real, np.ndarray) else real
-    recorder.note(name, "is taken as given: it is data")
+    recorder.note(name, IS_DATA)
     if name in FILE_READERS:
         return recorder.program_arrays.wrap_file_content(name, real)
     return recorder.program_arrays.wrap_data(real)

@@ -183,14 +183,14 @@ def test_the_table_is_aligned_and_names_what_is_lost() -> None:
     report = cast_report(lower(mixed())).in_order()
     head, titles, *rows = str(report).splitlines()
     assert head == "graph mixed: 5 uses of casts, 2 can lose something"
-    assert len(rows) == 5
+    assert len(rows) == 4 and titles.endswith("times")  # the operands of the first are alike
     column = titles.index("operand")
     assert [row[column:].split("  ")[0] for row in rows] == [
-        *("lhs of add", "lhs of add", "rhs of add", "result of add", "x of cast")
+        *("lhs of add", "lhs, rhs of add", "result of add", "x of cast")
     ]
     assert all(row.startswith(f"{FILE}:") for row in rows)
     assert "max: i8 -> i16 -> i32 -> i64 -> f16 -> bf16" in rows[0] and "exact" in rows[0]
-    assert "loses 257" in rows[3] and "4 -> 2" in rows[3]
+    assert "loses 257" in rows[2] and "4 -> 2" in rows[2]
     assert repr(report) == str(report)
 
 

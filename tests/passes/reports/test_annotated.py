@@ -11,7 +11,8 @@ import pytest
 
 from graphir import Graph
 from graphir.passes import Annotated, annotate
-from graphir.passes.reports.annotated import annotated_html, annotated_text, cells, types_text
+from graphir.passes.reports.annotated import annotated_text, cells, types_text
+from graphir.passes.reports.html import annotated_html
 from graphir.passes.reports.json_ import schema
 from graphir.runtime import record
 from tests.support.reports import Elements, program

@@ -125,7 +125,7 @@ def test_a_click_on_a_row_follows_to_its_line_and_the_chip_leads_back(opened: Op
     assert page.value(f"{target}.querySelector('mark').textContent") == "GAMMA"
     assert page.value("document.activeElement === document.querySelector('li:target')")
     page.until(f"(r => r.top >= 0 && r.bottom <= innerHeight)({target}.getBoundingClientRect())")
-    page.click(f"#l0-{line} .chip")
+    page.click(f"#l0-{line} a.chip")
     page.until(f"location.hash === '#c{at}'")
     row = "document.querySelector('tbody:target')"
     assert page.value(f"{row}.id") == f"c{at}"
@@ -159,7 +159,7 @@ def test_filters_by_text_and_by_loss(opened: Opener) -> None:
         one for one in layer if phrases.level(report[int(one[1:])]) != "exact"
     ]
     hidden = next(i for i, row in enumerate(report) if row.exact)
-    page.click(f"#l0-{report[hidden].location.line} .chip")  # a hidden row shows itself again
+    page.click(f"#l0-{report[hidden].location.line} a.chip")  # a hidden row shows itself again
     page.until(f"!document.querySelector('#c{hidden}').hidden")
     assert len(page.value(IDS)) == len(report)
 

@@ -80,10 +80,10 @@ def test_a_cast_with_uses_at_two_places_has_one_row() -> None:
     assert f":{first.location.line}:" in last and last.split()[-1] == "2"
     again = f"2, also at {second.location.layered}"
     assert f" = times     {again}\n" in REPORT_FORMATS["details"](report)
-    assert f"- times: `{again}`\n" in REPORT_FORMATS["markdown"](report)
+    assert f" = times     {again}\n" in REPORT_FORMATS["markdown"](report)
     page = REPORT_FORMATS["html"](report)
     assert f"<dd>{again}</dd>" in page
-    marked = [int(line) for line in re.findall(r'<li id="l0-(\d+)"', page)]
+    marked = [int(x) for x in re.findall(r'<li id="l0-(\d+)" class="hit" tabindex', page)]
     assert marked == [first.location.line, second.location.line]
     (entry,) = json.loads(report.to_json())["casts"]
     assert entry["uses"] == [first.location.to_json(), second.location.to_json()]
@@ -128,6 +128,8 @@ def test_all_formats_merge_alike(name: str) -> None:
     assert [entry["times"] for entry in json.loads(report.to_json())["casts"]] == times
     results = json.loads(report_sarif(report))["runs"][0]["results"]
     assert [result.get("occurrenceCount", 1) for result in results] == times
+    assert sum(site.times for site in report.in_full().lines) == len(report)
+    times = [site.times for site in report.lines]
     page = Elements(REPORT_FORMATS["html"](report))
     assert len([one for one in page.ids() if re.fullmatch(r"c\d+", one)]) == len(times)
     [cells, *_] = report_fragment(report).split("</table>")

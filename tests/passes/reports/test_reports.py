@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 
 import pytest
@@ -141,7 +142,7 @@ def test_details_point_at_the_operand() -> None:
 
 def test_details_are_limited_and_say_so() -> None:
     report = mixed()
-    cascades = len(report.sites.cascades())
+    cascades = len(report.lines.cascades())
     assert cascades > 2
     assert report_details(report, most=2).endswith(f"\n\n... and {cascades - 2} more")
     assert " more\n" not in report_details(report, most=cascades)
@@ -166,16 +167,16 @@ def test_markdown_has_a_table_of_one_width(report: CastReport) -> None:
     assert written.startswith("### Casts of `")
     table = [line for line in written.splitlines() if line.startswith("|")]
     if report.rows:
-        own = table[-len(report.sites) - 2 :]
+        own = table[-len(report.lines) - 2 :]
         assert len({line.replace("\\|", "").count("|") for line in own}) == 1
-        assert len(own) == len(report.sites) + 2
+        assert len(own) == len(report.lines) + 2
 
 
 def test_markdown_is_limited_and_says_so() -> None:
     report = cast_report(layers(500))
     written = report_markdown(report, most=5, details=2)
     assert f"... and {len(report) - 5} more" in written
-    assert f"*... and {len(report.sites.cascades()) - 2} more*" in written
+    assert f"\n... and {len(report.lines.cascades()) - 2} more\n```" in written
     assert len(report_markdown(report)) < 65_000
 
 
@@ -187,7 +188,7 @@ def test_the_page_is_whole_and_its_links_lead_somewhere(report: CastReport) -> N
     ids = page.ids()
     assert len(set(ids)) == len(ids)
     assert all(link.startswith("#") and link[1:] in ids for link in page.links())
-    assert sum(name == "tbody" for name in page.names) >= len(report.sites)
+    assert sum(name == "tbody" for name in page.names) >= len(report.lines)
     text = " ".join(page.texts)
     for row in report:
         assert f"{row.location.line}" in text
@@ -195,9 +196,8 @@ def test_the_page_is_whole_and_its_links_lead_somewhere(report: CastReport) -> N
 
 def test_the_page_marks_operands_in_their_lines() -> None:
     page = report_html(REPORTS["image"]())
-    assert '">image</mark> * gains' in page
-    assert '">GAMMA</mark></code>' in page
-    assert '">(1 / GAMMA)</mark> * 255' in page
+    marks = re.findall("<mark [^>]*>(.*?)</mark>", page)
+    assert {"image", "x", "GAMMA", "1 / GAMMA", "ops.round("} <= {*marks}
 
 
 def test_a_huge_page_is_cut_and_says_so() -> None:
@@ -222,7 +222,7 @@ def test_a_notebook_shows_a_table(report: CastReport) -> None:
     assert page.names[:2] == ["div", "style"] and not page.links()
     tables = [fragment, report_fragment(report, most=1)]
     counts = [table.partition("</table>")[0].count("<tr>") for table in tables]
-    assert counts == ([len(report.sites) + 1, 2] if report.rows else [0, 0])
+    assert counts == ([len(report.lines) + 1, 2] if report.rows else [0, 0])
 
 
 WRITTEN = "written to an array of that dtype"

@@ -127,12 +127,17 @@ def test_the_first_op_that_overflows_is_named_with_the_limit() -> None:
 
 def test_several_dtypes_have_a_table_by_layer() -> None:
     reports = {name: audited(as_dtype=name) for name in ("float64", "float16")}
-    head, output, *rows = DTYPE_FORMATS["text"](reports).splitlines()
+    lines = DTYPE_FORMATS["text"](reports).splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("layer"))
+    (head, output, *rows), answers = lines[start:], lines[:start]
     assert head.split() == ["layer", "float64", "float16"]
     assert output.split()[:2] == ["output0", "relative"] and "no longer finite" in output
     assert any(row.startswith("encoder") for row in rows)
     assert any("overflows in 1" in row for row in rows)
-    assert any(row.startswith("float16: float16 overflows first in line") for row in rows)
+    assert any(row.startswith("float16: float16 overflows first in line") for row in answers)
+    some = {name: report.only(layer="encoder") for name, report in reports.items()}
+    text = DTYPE_FORMATS["text"](some)
+    assert "\nencoder" in text and text.count("\nencoder") == text.count("of the error") // 2
     document = json.loads(DTYPE_FORMATS["json"](reports))
     assert set(document) == {"float64", "float16"}
     jsonschema.validate(document["float16"], schema())

@@ -97,7 +97,7 @@ def written(lines: int) -> Graph:
 VALUES = np.array([0.1, 0.7, 1.3])
 
 
-def test_shares_that_nobody_measured_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shares_that_nobody_measured_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     def overflowing(x: np.ndarray) -> np.ndarray:
         for i in range(12):
             x = (x * np.float32(1 + 2.0**-i)).astype(np.float16).astype(np.float32)

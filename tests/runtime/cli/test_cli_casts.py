@@ -162,10 +162,14 @@ def test_audit_tells_what_was_taken_as_given(tmp_path: Path) -> None:
     source = "import numpy as np\ndef f(x):\n    return x * np.linalg.svd(np.diag(x))[1]\n"
     (tmp_path / "given.py").write_text(source)
     np.save(tmp_path / "x.npy", np.ones(3))
-    status, _, err = cli("audit", f"{tmp_path}/given.py:f", "--input", f"{tmp_path}/x.npy")
-    assert status == 0
-    assert "numpy.linalg.svd at " in err
-    assert "given.py:3:16 is taken as given" in err
+    run = ("audit", f"{tmp_path}/given.py:f", "--input", f"{tmp_path}/x.npy")
+    status, out, err = cli(*run)
+    assert (status, err) == (0, "")
+    assert out.startswith("not recorded: numpy.linalg.svd at ")
+    assert "given.py:3:16 is taken as given" in out.splitlines()[0]
+    assert cli(*run, "-v")[1] == out  # a list of one
+    assert "numpy.linalg.svd at " in cli(*run, "--format", "json")[2]
+    assert cli(*run, "--quiet")[1].splitlines() == [out.splitlines()[1]]
 
 
 def test_audit_fails_on_what_was_lost(script: str) -> None:

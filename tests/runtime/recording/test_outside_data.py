@@ -152,7 +152,7 @@ print("%.2f of %d" % (batch.x.sum(), results["a"].argmax()))
 
 def test_outputs_of_a_script_have_the_names_of_its_variables(tmp_path: Path) -> None:
     (tmp_path / "names.py").write_text(SCRIPT)
-    status, out, err = cli("audit", str(tmp_path / "names.py"))
+    status, out, err = cli("audit", str(tmp_path / "names.py"), "-v")
     names = [line.partition(":")[0] for line in out.splitlines() if " differ from " in line]
     printed = ["batch.x.sum() in line 19", "results['a'].argmax() in line 19"]
     assert status == 0 and names == ["data", "batch.x", "results['a']", *printed]
