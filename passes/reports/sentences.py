@@ -189,7 +189,7 @@ def _loss(report: CastReport, cause: LossCause) -> Sentence:
     """Return the sentence about the cause of an output's error."""
     sites = {row.symbol.index: site for site in report.sites for row in site.rows}
     steps = [(sites.get(step.index), step) for step in cause.steps]
-    texts = [_lossy_step(report, *pair) for pair in steps[:_MOST_STEPS]]
+    texts = [lossy_step(report, *pair) for pair in steps[:_MOST_STEPS]]
     if len(steps) > _MOST_STEPS:
         texts.append(count_text(len(steps) - _MOST_STEPS, "other step"))
     places = " and ".join(texts)
@@ -213,7 +213,7 @@ _MOST_STEPS = 2
 """The most steps of a cause that a sentence describes."""
 
 
-def _lossy_step(report: CastReport, site: CastSite | None, step: Symbol) -> str:
+def lossy_step(report: CastReport, site: CastSite | None, step: Symbol) -> str:
     """Return what a step did: that of its site, or a store to an array of its dtype."""
     if site is None:
         return f"{_place(report, step.location)} stores {step.dtype}"

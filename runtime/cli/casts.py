@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import redirect_stdout, suppress
+from contextlib import redirect_stdout
 from functools import partial
 from typing import Any, cast, get_args
 
@@ -231,17 +231,20 @@ def load_report(
         return load_recording(args, program).report()
     graph: Graph | None = None
     refusal: Exception | None = None
+    raised: Exception | None = None
     try:
         graph = load_graph(args, program)
     except Exception as error:  # the program's own errors too: it may run on values alone
         refusal = error
     if graph is None or graph.provenance.unseen:
         draws = Draws(getattr(args, "seed", 0))
-        with suppress(Exception):  # named sizes, and the program's own errors on what was drawn
+        try:
             return load_recording(args, draws.call(program), draws.notes).report()
+        except Exception as error:  # named sizes, and the program's own errors on what was drawn
+            raised = error
     if graph is None:
         assert refusal is not None
-        raise refusal
+        raise raised if hasattr(raised, "__notes__") and raised is not None else refusal
     return cast_report(graph)
 
 

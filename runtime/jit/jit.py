@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial, reduce, update_wrapper
+from itertools import pairwise
 from threading import Lock, get_ident
 from types import FrameType, MethodType
 from typing import Any, Concatenate, Generic, ParamSpec, SupportsIndex, TypeVar, cast, overload
@@ -20,6 +21,7 @@ from graphir.decorators import uncollected
 from graphir.hints import Functions
 from graphir.ir.literals import literal_array
 from graphir.ir.symbol import Symbol
+from graphir.location import user_location
 from graphir.numpy_api.argument_trees import Slot
 from graphir.numpy_api.arrays.memory import LayoutUse
 from graphir.numpy_api.trace import Trace, trace_into
@@ -29,6 +31,7 @@ from graphir.promotion import RulesLike, rules_in_force
 from graphir.promotion import rules as rules_named
 from graphir.promotion.registry import default
 from graphir.public import DType, Graph, GraphError, PromotionRules, ops
+from graphir.runtime.error_notes import SymbolValues, noting_errors
 from graphir.runtime.jit.guards import Guards, Variants
 from graphir.runtime.jit.layouts import (
     USUAL,
@@ -40,6 +43,7 @@ from graphir.runtime.jit.layouts import (
 )
 from graphir.runtime.jit.signatures import (
     NUMBERS,
+    ArgumentTypes,
     Fixed,
     Reader,
     Statics,
@@ -154,6 +158,7 @@ class Jitted(Generic[P, R]):
         self._quick: dict[Any, Callable[..., Any]] = {}
         self._direct: Callable[..., Any] | None = None
         self._lock = Lock()
+        self._traced: list[ArgumentTypes] = []
         self._layout_use = LayoutUse.NONE  # what signatures have beside the arguments' types
 
     def __call__(self, /, *args: P.args, **keywords: P.kwargs) -> R:
@@ -203,6 +208,12 @@ class Jitted(Generic[P, R]):
     def signature_count(self) -> int:
         """The number of signatures with traces in the cache; at most KEPT_SIGNATURES."""
         return len(self._cache)
+
+    @property
+    def retraces(self) -> list[str]:
+        """A sentence for each argument whose dtype alone made the function be traced again."""
+        calls = pairwise(self._traced)
+        return list(dict.fromkeys(text for x, y in calls for text in x.differences(y)))
 
     def traced(self, *args: P.args, **keywords: P.kwargs) -> Trace:
         """Return the trace that a call with these arguments runs; GraphError among symbols."""
@@ -261,6 +272,8 @@ class Jitted(Generic[P, R]):
             values = leaf.trace.numbers.values if leaf.trace.numbers else []
             if not is_nested:
                 self._keep(key, leaf, args, keywords)
+                types = ArgumentTypes(self.__wrapped__, args, keywords, user_location())
+                self._traced = [*self._traced, types][-KEPT_SIGNATURES:]
         inputs = reader.inputs
         if groups:
             inputs = _of_groups(inputs, groups)
@@ -279,7 +292,8 @@ class Jitted(Generic[P, R]):
         way = entry(rules)
         types, by_name = types_of(tuple(args), way), types_of(dict(keywords), way)
         graph = WatchedGraph(self.__wrapped__, rules, self._functions)
-        trace_result = trace_into(self.__wrapped__, types, by_name, graph, layouts)
+        with noting_errors(SymbolValues()):
+            trace_result = trace_into(self.__wrapped__, types, by_name, graph, layouts)
         captures, guards = graph.finish()
         if not guards.lasting:
             _check_handled(graph)

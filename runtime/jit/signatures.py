@@ -22,8 +22,16 @@ from graphir.numpy_api.traced_numbers import TracedNumber
 from graphir.ops.op import GraphValue
 from graphir.promotion.scalars import WEAK
 from graphir.promotion.scalars import identity_key as number_key
-from graphir.public import DType, GraphError, PromotionError, PromotionRules, TensorType
+from graphir.public import (
+    DType,
+    GraphError,
+    Location,
+    PromotionError,
+    PromotionRules,
+    TensorType,
+)
 from graphir.runtime.jit.loads import is_library_module
+from graphir.runtime.user_code import component_made
 
 
 class Reader:
@@ -298,3 +306,56 @@ class Statics:
 
 
 _POSITIONAL = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+
+
+class ArgumentTypes:
+    """The dtypes and shapes of the arguments of a call by name, and the place of the call."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        args: Sequence[Any],
+        keywords: Mapping[str, Any],
+        place: Location,
+    ) -> None:
+        self.place, self._function = place, getattr(function, "__name__", "the function")
+        self._types: dict[str, tuple[str, tuple[int, ...]]] = {}
+        try:
+            given = inspect.signature(function).bind(*args, **keywords).arguments
+        except (TypeError, ValueError):  # compiled functions may lack a signature
+            given = {}
+        for name, value in given.items():
+            self._add(name, value)
+
+    def _add(self, name: str, value: Any) -> None:
+        inside = children(value)
+        if inside is not None:
+            for key, part in inside:
+                is_field = hasattr(value, "_fields")
+                self._add(f"{name}.{key}" if is_field else f"{name}[{key!r}]", part)
+        elif hasattr(value, "dtype") and hasattr(value, "shape"):
+            self._types[name] = str(value.dtype), tuple(value.shape)
+        elif type(value) in NUMBERS:
+            self._types[name] = f"a Python {type(value).__name__}", ()
+
+    def differences(self, later: ArgumentTypes) -> Iterator[str]:
+        """Yield a sentence for each argument whose dtype alone differs in a later call."""
+        types = self._types.items()
+        if {name: shape for name, (_, shape) in types} != {
+            name: shape for name, (_, shape) in later._types.items()
+        }:
+            return
+        for name, (dtype, _) in types:
+            other = later._types[name][0]
+            if other != dtype:
+                is_again = later.place == self.place  # in a loop, which has another value then
+                since = "" if is_again else later._made(name)
+                yield (
+                    f"{self._function} is traced twice: `{name}` is {dtype}{self._made(name)} in "
+                    f"one call and {other}{since} in the next"
+                )
+
+    def _made(self, name: str) -> str:
+        """Return ` since line 7: text`, for the line that makes an argument."""
+        line = component_made(self.place, name)
+        return "" if line is None else f" since {line.seen_from(self.place)}"

@@ -10,20 +10,24 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib import import_module
-from types import CodeType, FunctionType
+from types import CodeType, FrameType, FunctionType
 from typing import Any, cast
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
 from graphir.display import code, count_text, fragment, paragraphs, printable, table, text
 from graphir.dtypes import DTypeLike
+from graphir.ir.liveness import live_mask
 from graphir.ops.grammar import is_foreign
 from graphir.passes import CastReport, cast_report
 from graphir.passes.analysis.casts import ProgramInterface, Unseen
+from graphir.passes.analysis.expressions import expression
+from graphir.passes.reports.sentences import lossy_step
 from graphir.promotion import RulesLike
 from graphir.promotion.numpy_ import DTYPES
 from graphir.public import (
@@ -37,9 +41,12 @@ from graphir.public import (
     TensorType,
 )
 from graphir.public import rules as rules_named
-from graphir.runtime.audit.audit import audit_program
+from graphir.runtime.audit.audit import AuditState, audit_program, run_passes
+from graphir.runtime.audit.blocked_run import as_floats
+from graphir.runtime.audit.exact_arrays import wide_dtype
 from graphir.runtime.audit.opaque import OpaqueStep, RecordedFacts
-from graphir.runtime.audit.subject import AuditedProgram, AuditOptions
+from graphir.runtime.audit.subject import AuditedProgram, AuditOptions, subject_of
+from graphir.runtime.error_notes import MOST_AUDITED, ProgramValues, grave_losses, noting_errors
 from graphir.runtime.recording.arrays import ArrayRecorder
 from graphir.runtime.recording.builder import IS_DATA, Note
 from graphir.runtime.recording.captured import ArraySlot, swapped
@@ -57,8 +64,16 @@ from graphir.runtime.recording.results import (
     values_leaving,
 )
 from graphir.runtime.recording.sites import CallSites
-from graphir.runtime.recording.values import Array, active, plain, recording_with
-from graphir.runtime.user_code import noting_errors
+from graphir.runtime.recording.values import (
+    Array,
+    RecordedNumber,
+    RecordedValue,
+    TracedScalar,
+    active,
+    plain,
+    recording_with,
+)
+from graphir.semantics.library_calls import mapped
 
 
 @dataclass(frozen=True, repr=False)
@@ -183,7 +198,7 @@ def record(
     names = _names(function, arrays)
     arguments = {next(names) or place: value for place, value in enumerate(arrays)}
     with _records(recorder, arguments, keywords, function):
-        with noting_errors():
+        with noting_errors(_RecordedValues(recorder)):
             result: Any = function(*arguments.values(), **keywords)
         if isinstance(cast("object", result), Iterator):
             recorder.note(f"a {_name(result)}", "runs when nothing records; return a list")
@@ -265,6 +280,108 @@ def _records(
 def recorded_slot(wrap: Callable[[Any, Any], Any], value: Any, name: str | None) -> Any:
     """Return an array as `wrap` does, and a generator of random numbers whose arrays are data."""
     return random_data(value) if isinstance(value, np.random.Generator) else wrap(value, name)
+
+
+class _RecordedValues(ProgramValues):
+    """The values of a NumPy program that a recorder knows, before the program runs."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._arguments = {x.index for x in recorder.graph.inputs}
+
+    def is_traced(self, value: Any) -> bool:
+        """Whether a value is recorded, and has a symbol."""
+        is_recorded = isinstance(value, (RecordedValue, TracedScalar, RecordedNumber))
+        return is_recorded and self._recorder.before(value) is not None
+
+    def symbols(self, values: Sequence[Any]) -> list[Symbol]:
+        """Return the symbols of recorded values."""
+        return [symbol for x in values if (symbol := self._recorder.before(x)) is not None]
+
+    def is_given(self, symbol: Symbol) -> bool:
+        """Whether a symbol is an argument, or an array that the program captured."""
+        captures = self._recorder.program_arrays.captures
+        return symbol.index in self._arguments or any(x is symbol for x in captures)
+
+    def losses(
+        self,
+        values: Mapping[str, Any],
+        conditions: Sequence[Location],
+        frames: Sequence[FrameType],
+    ) -> list[str]:
+        """Return the sentences of an audit of the recording so far, whose results are values.
+
+        The values by which the program went on are those of the run: its way is not in question,
+        but for the conditions around the line that raised an error.
+        """
+        recorder = self._recorder
+        names: dict[Symbol, str] = {}
+        for name, value in values.items():
+            names.setdefault(self.symbols([value])[0], name)
+        for step in recorder.steps:
+            if any(_is_within(step.location, x) for x in conditions):
+                source = expression(step.location)
+                names.update(dict.fromkeys(step.operands or (), source.brief if source else ""))
+        if sum(live_mask(recorder.graph, [*names])) > MOST_AUDITED:
+            return []
+        with recording_with(None), catch_warnings():
+            simplefilter("ignore")
+            state = self._audit(names)
+            report = run_passes(state)
+            grave = grave_losses(report, [*names.values()])
+            return grave or self._exact_call(state, report, names, frames)
+
+    def _audit(self, names: Mapping[Symbol, str]) -> AuditState:
+        recorder = self._recorder
+        recorder.steps = [replace(x, steers=False) for x in recorder.steps if x.results]
+        fields = _fields(recorder, None, [(x, None, name, 1) for x, name in names.items()])
+        program = AuditedProgram(
+            recorder.graph, fields["inputs"], fields["beyond"], names=fields["names"]
+        )
+        options = AuditOptions(memory=MEMORY_AUDITED)
+        return AuditState(subject_of(program, None), options)
+
+    def _exact_call(
+        self,
+        state: AuditState,
+        report: CastReport,
+        names: Mapping[Symbol, str],
+        frames: Sequence[FrameType],
+    ) -> list[str]:
+        """Return the step that lost most behind a call of NumPy that takes the exact values."""
+        exact = {symbol: x.wide for symbol, x in zip(names, state.outputs, strict=True)}
+        call = next((x.f_locals for x in frames if x.f_locals.keys() >= _CALL), None)
+        lossy = [site for site in report.sites if site.row.kind in LOSSES_OF_DIGITS]
+        if call is None or not lossy:
+            return []
+
+        def widened(value: Any) -> Any:
+            wide = exact.get(self.symbols([value])[0]) if self.is_traced(value) else None
+            if wide is not None:
+                return as_floats(wide, wide_dtype(wide))
+            return np.array(cast("Array", value)) if isinstance(value, np.ndarray) else value
+
+        args, keywords = mapped(widened, [[*call["args"]], dict(call["kwargs"])])
+        with suppress(Exception):
+            call["function"](*args, **keywords)
+            name = getattr(call["function"], "__name__", "the call")
+            step = lossy_step(report, lossy[0], lossy[0].row.symbol)
+            return [f"{name} does not raise for exact values; {step}"]
+        return []
+
+
+_CALL = {"function", "args", "kwargs"}
+"""The variables of the handlers that call a function of NumPy."""
+LOSSES_OF_DIGITS = ("absorption", "cancellation", "accumulation")
+"""The losses of steps whose results a function may refuse, however small they are."""
+
+
+def _is_within(place: Location, other: Location) -> bool:
+    return place.file == other.file and other.line <= place.line <= other.end_line
+
+
+MEMORY_AUDITED = 1 << 28
+"""The bytes that such an audit may hold."""
 
 
 def _outputs(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from graphir.ir.inlining import Junction
 from graphir.location import ASSIGN
-from graphir.ops.types import NoTensorType
 from graphir.passes.analysis.expressions import default_dtype, expression
 from graphir.public import DType, Symbol, ops
 
@@ -78,21 +77,3 @@ def demanding(junction: Symbol, dtype: DType) -> Symbol | None:
         operands = (x for x in map(uncast, symbol.args) if x.dtype is dtype and x.args)
         following = next(operands, None)
     return symbol
-
-
-def first_of_dtype(symbol: Symbol) -> Symbol:
-    """Return the first step behind a value that has its dtype."""
-    dtype = symbol.dtype
-    while True:
-        values = (x for x in symbol.args if x.args and not isinstance(x.type, NoTensorType))
-        following = next((x for x in values if x.type.dtype is dtype), None)
-        if following is None:
-            return symbol
-        symbol = following
-
-
-def since(symbol: Symbol) -> str:
-    """Return ` since line 7: text`, for the first step behind a value that has its dtype; or ""."""
-    place = first_of_dtype(symbol).location
-    source = expression(place)
-    return f" since line {place.line}: {source.brief}" if source is not None else ""

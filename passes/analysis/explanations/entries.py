@@ -7,7 +7,7 @@ a trial of these edits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from graphir.ops import dtype_rules as signatures
 from graphir.passes.analysis.casts.behind_casts import has_default_dtype, in_call, uncast
 from graphir.passes.analysis.explanations.dtype_walk import DtypeWalk, ProgramFacts, is_update
 from graphir.passes.analysis.rebuild import is_literal
-from graphir.public import DType, Symbol, ops
+from graphir.public import DType, Graph, Symbol, TensorType, ops
 
 
 class Entry(NamedTuple):
@@ -60,14 +60,15 @@ class EntryWalk(DtypeWalk):
         self.keep = keep
         self.entries: list[Entry] = []
         self.mixed: list[Entry] = []
-        self._births: dict[int, tuple[Symbol, bool]] = {}
+        self._births = Births(self.dtypes)
         self._arguments: dict[tuple[Location, DType], Symbol | None] = {}
         self.run()
 
     def forget(self) -> None:
         """Forget what a walk found, before another one."""
         super().forget()
-        for found in (self.entries, self.mixed, self._births, self._arguments):
+        self._births = Births(self.dtypes)
+        for found in (self.entries, self.mixed, self._arguments):
             found.clear()
 
     def entries_of(self, output: Symbol) -> list[Entry]:
@@ -233,13 +234,44 @@ class EntryWalk(DtypeWalk):
 
     def birth(self, symbol: Symbol) -> Symbol:
         """Return the first value behind a symbol that has its dtype."""
-        return self._births_of(symbol)[0]
+        return self._births.of(symbol)
 
     def _is_asked(self, symbol: Symbol) -> bool:
         """Whether the program asks for a symbol's dtype, by casts of all values behind it."""
-        return self._births_of(symbol)[1]
+        return self._births.is_asked(symbol)
 
-    def _births_of(self, symbol: Symbol) -> tuple[Symbol, bool]:
+
+class Births:
+    """The values where the dtypes of symbols are born, for the dtypes of symbols by index."""
+
+    def __init__(self, dtypes: Sequence[DType | None]) -> None:
+        self._dtypes = dtypes
+        self._births: dict[int, tuple[Symbol, bool]] = {}
+
+    def of(self, symbol: Symbol) -> Symbol:
+        """Return the first value behind a symbol that has its dtype."""
+        return self._found(symbol)[0]
+
+    def is_asked(self, symbol: Symbol) -> bool:
+        """Whether casts that the program writes make a symbol's dtype wherever it is born."""
+        return self._found(symbol)[1]
+
+    def entry(self, symbol: Symbol, data: Collection[int]) -> Symbol:
+        """Return the first step after a symbol's birth that computes with data of another dtype.
+
+        `data` has the indices of the symbols that depend on data. Without a step it is the birth.
+        """
+        dtype = self._dtypes[symbol.index]
+        entry = birth = self.of(symbol)
+        while symbol is not birth:
+            if symbol.op.computes and not is_update(symbol):
+                others = (x.index for x in map(uncast, symbol.args) if x.index in data)
+                if any(self._dtypes[x] not in (None, dtype, DType.bool) for x in others):
+                    entry = symbol
+            symbol = next(x for x in self._sources(symbol) if self.of(x) is birth)
+        return entry
+
+    def _found(self, symbol: Symbol) -> tuple[Symbol, bool]:
         """Return the first of the values where a symbol's dtype is born, and if all are casts."""
         births, stack = self._births, [symbol]
         while stack:
@@ -259,8 +291,14 @@ class EntryWalk(DtypeWalk):
         if value.op is ops.cast and not value.origins:
             return []
         args = map(uncast, value.args[:1] if is_update(value) else value.args)
-        dtype = self.dtypes[value.index]
-        return [x for x in args if self.dtypes[x.index] is dtype and not is_literal(x)]
+        dtype = self._dtypes[value.index]
+        return [x for x in args if self._dtypes[x.index] is dtype and not is_literal(x)]
+
+
+def births_of(graph: Graph) -> Births:
+    """Return the births of the dtypes that a graph has."""
+    types = (symbol.type for symbol in graph.symbols)
+    return Births([x.dtype if type(x) is TensorType else None for x in types])
 
 
 def is_narrower(dtype: DType, other: DType) -> bool:

@@ -1,8 +1,9 @@
-"""The values of jaxprs: their abstract types, and the types that graphs have for them."""
+"""The values of jaxprs and of traces: the types that graphs have for them, and their equations."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -86,3 +87,73 @@ def has_keys(aval: AbstractValue) -> bool:
 def is_float0(value: Any) -> bool:
     """Whether an abstract value or an array has the dtype float0."""
     return getattr(value, "dtype", None) == optional("jax", "jax", "from_jax").dtypes.float0
+
+
+# -- the equations behind the values of a trace that an error ended
+
+
+class _Variable:
+    """The variable of a jaxpr for a tracer that has none."""
+
+    def __init__(self, aval: AbstractValue) -> None:
+        self.aval = aval
+
+
+class EquationsBehind:
+    """The equations that make tracers; `tracer_of` returns the one that has the equation."""
+
+    def __init__(self, tracer_of: Callable[[Any], Any]) -> None:
+        self._tracer_of = tracer_of
+        self._equations: dict[int, Any] = {}
+        self._variables: dict[int, tuple[Any, Variable]] = {}
+        self._inputs: dict[int, Variable] = {}
+
+    def jaxpr(self, values: Sequence[Any]) -> Any:
+        """Return what an importer reads of a jaxpr whose results are values."""
+        stack = [(value, False) for value in values]
+        while stack:
+            value, is_after_operands = stack.pop()
+            tracer = self._tracer_of(value)
+            equation = None if tracer is None else _maker(tracer)
+            if equation is None:
+                variable = self._variable(value)
+                if not hasattr(variable, "val"):  # a literal has one
+                    self._inputs[id(variable)] = variable
+            elif id(equation) not in self._equations:
+                if is_after_operands:
+                    self._equations[id(equation)] = equation
+                else:
+                    stack += [(value, True), *((x, False) for x in equation.in_tracers)]
+        return SimpleNamespace(
+            eqns=[*map(self._of_jaxpr, self._equations.values())],
+            invars=[*self._inputs.values()],
+            outvars=[*map(self._variable, values)],
+            constvars=(),
+            debug_info=None,
+        )
+
+    def _variable(self, value: Any) -> Variable:
+        tracer = self._tracer_of(value)
+        if hasattr(tracer, "parent"):
+            return tracer.val
+        kept = value if tracer is None else tracer  # so that its id is its own
+        return self._variables.setdefault(id(kept), (kept, _Variable(kept.aval)))[1]
+
+    def _of_jaxpr(self, equation: Any) -> JaxprEquation:
+        """Return an equation of a trace as one of a jaxpr, whose operands are variables."""
+        results = getattr(equation, "outvars", None)
+        if results is None:
+            tracers = [x() for x in equation.out_tracer_refs]
+            pairs = zip(tracers, equation.out_avals, strict=True)
+            results = [_Variable(aval) if x is None else self._variable(x) for x, aval in pairs]
+        names = ("primitive", "params", "effects", "source_info", "ctx")
+        parts = {name: getattr(equation, name) for name in names}
+        operands = [*map(self._variable, equation.in_tracers)]
+        return SimpleNamespace(invars=operands, outvars=results, **parts)
+
+
+def _maker(tracer: Any) -> Any:
+    """Return the equation that makes a tracer; None of an input."""
+    if hasattr(tracer, "parent"):
+        return tracer.parent
+    return tracer.recipe if hasattr(tracer.recipe, "in_tracers") else None

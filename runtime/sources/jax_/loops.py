@@ -21,6 +21,7 @@ from graphir.public import DType, Graph, GraphError, Location, Symbol, TensorTyp
 from graphir.runtime.sources.jax_.abstract_values import Jaxpr, array_type
 from graphir.runtime.sources.jax_.lax_rows import ROWS, Equation
 from graphir.runtime.sources.op_rows import Attribute, Emitted
+from graphir.runtime.user_code import component_made, part_made, value_made
 
 
 class _Call(NamedTuple):
@@ -31,6 +32,7 @@ class _Call(NamedTuple):
 
     arguments: Sequence[Symbol | None]
     names: Sequence[str]
+    place: Location
 
 
 class JittedCalls:
@@ -39,11 +41,11 @@ class JittedCalls:
     def __init__(self) -> None:
         self._calls: dict[str, list[_Call]] = {}
 
-    def add(self, jaxpr: Jaxpr, arguments: Sequence[Symbol | None]) -> None:
-        """Record a call of the function of a jaxpr."""
+    def add(self, jaxpr: Jaxpr, arguments: Sequence[Symbol | None], place: Location) -> None:
+        """Record a call of the function of a jaxpr at a place."""
         info = jaxpr.jaxpr.debug_info
         names = [name or "" for name in info.arg_names or ()]
-        self._calls.setdefault(info.func_src_info, []).append(_Call(arguments, names))
+        self._calls.setdefault(info.func_src_info, []).append(_Call(arguments, names, place))
 
     def notes(self, graph: Graph) -> Iterator[str]:
         """Yield a sentence for each argument whose type alone makes JAX trace a function again."""
@@ -63,9 +65,11 @@ def _note(graph: Graph, function: str, first: _Call, second: _Call) -> Iterator[
         name = first.names[i] if i < len(first.names) else f"argument {i}"
         change = change_of(graph, [x], y, x.dtype)
         why = f", because {change_text(change, x.dtype)}" if change else ""
+        made = component_made(first.place, name) if x.op in (ops.constant, ops.input) else None
+        since = f" since {made.seen_from(first.place)}" if made else ""
         yield (
-            f"{printable(function)} is compiled twice: `{printable(name)}` is {x.dtype} in one "
-            f"call and {y.dtype} in the next{why}; {start_text(name, x, y.dtype)}"
+            f"{printable(function)} is compiled twice: `{printable(name)}` is {x.dtype}{since} in "
+            f"one call and {y.dtype} in the next{why}; {start_text(name, x, y.dtype)}"
         )
 
 
@@ -134,42 +138,57 @@ class RefusedLoop(NamedTuple):
 
         `values` are the inputs of the body.
         """
-        start, sentences = len(self.constants), list[str]()
-        for name, carry, result in zip(self.names, values[start:], graph.outputs, strict=False):
+        first, sentences = len(self.constants), list[str]()
+        for name, carry, result in zip(self.names, values[first:], graph.outputs, strict=False):
             if carry.dtype is result.dtype:
                 continue
             change = change_of(graph, [carry], result, carry.dtype)
             text = f"{name} is {carry.dtype} before a round and {result.dtype} after it"
+            steps: list[Symbol] = []
             if not carry.dtype.weak:
                 report = cast_report(graph.with_outputs([result]))
-                is_explained = any(cause.outputs for cause in report.dtype_causes)
-                text = "; ".join([text, *report.sentences[:1]]) if is_explained else text
-                change = None if is_explained else change
+                steps = [cause.step for cause in report.dtype_causes if cause.outputs]
+                text = "; ".join([text, *report.sentences[:1]]) if steps else text
+                change = None if steps else change
             if change is not None:
                 text = f"{text}; {change_text(change, carry.dtype)}"
+            for step in [*steps, *(() if change is None else (change.step,))][:1]:
+                text += _operand_made(step)
             if carry.dtype.weak:
-                initial = self._initial(location)
-                text += f"; start {name}{initial} with {_zero(result.dtype)}"
+                start = self._start(location)
+                initial = "" if start is None else f" of `{printable(ast.unparse(start))}`"
+                made = None if start is None else part_made(location, start, name)
+                since = f" ({made.seen_from(location)})" if made else ""
+                text += f"; start {name}{initial} with {_zero(result.dtype)}{since}"
             sentences.append(text)
         problem = "a carry changes its dtype; " + "; ".join(sentences)
         return GraphError(problem).at(location, self.kind)
 
-    def _initial(self, location: Location) -> str:
-        """Return the text of the argument with the first carries: ` of `start``."""
+    def _start(self, location: Location) -> ast.expr | None:
+        """Return the argument with the first carries."""
         source = expression(location)
         node = statement(source.text) if source else None
         call = node.value if isinstance(node, (ast.Expr, ast.Assign)) else None
         position = {"scan": 1, "while_loop": 2}[self.kind]
-        if not isinstance(call, ast.Call) or len(call.args) <= position:
-            return ""
-        return f" of `{printable(ast.unparse(call.args[position]))}`"
+        return next(iter(call.args[position:]), None) if isinstance(call, ast.Call) else None
+
+
+def _operand_made(step: Symbol) -> str:
+    """Return the clause about the operand that brings a step's dtype, by the line that made it."""
+    source = expression(step.location)
+    for i, arg in enumerate(step.args):
+        operand = "" if source is None else source.operand(i)
+        made = value_made(step.location, operand) if arg.dtype is step.dtype and operand else None
+        if made is not None and made.line != step.location.line:
+            return f"; `{printable(operand)}` is {arg.dtype} since {made.seen_from(step.location)}"
+    return ""
 
 
 def _zero(dtype: DType) -> str:
     return f"a value of {dtype}, such as jnp.{dtype}(0)"
 
 
-def refused_loop(error: TypeError) -> RefusedLoop | None:
+def refused_loop(error: Exception) -> RefusedLoop | None:
     """Return the loop for whose carry JAX raised an error; None for another error."""
     frames = list[tuple[FrameType, int]]()
     traceback = error.__traceback__

@@ -12,13 +12,14 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial, wraps
+from types import FrameType
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
 from graphir.decorators import uncollected
 from graphir.import_names import optional
-from graphir.location import INTERMEDIATE
+from graphir.location import INTERMEDIATE, Location
 from graphir.ops.control import Callee
 from graphir.ops.types import TupleType
 from graphir.public import (
@@ -32,9 +33,11 @@ from graphir.public import (
     ops,
     rules,
 )
+from graphir.runtime.error_notes import ProgramValues, is_about_dtypes, leaves_of, note_error
 from graphir.runtime.sources.folding import Folding, note_draws
 from graphir.runtime.sources.jax_.abstract_values import (
     AbstractValue,
+    EquationsBehind,
     Jax,
     Jaxpr,
     JaxprEquation,
@@ -50,7 +53,6 @@ from graphir.runtime.sources.jax_.gather_scatter import ROWS
 from graphir.runtime.sources.jax_.lax_rows import INLINED, MOVING, PROMOTING, Equation
 from graphir.runtime.sources.jax_.loops import LOOPS, JittedCalls, RefusedLoop, refused_loop
 from graphir.runtime.sources.op_rows import Row, trial
-from graphir.runtime.user_code import noting_errors
 
 
 @uncollected
@@ -147,20 +149,111 @@ def _traced(
     """Return the jaxpr of a function; GraphError for a loop whose carry changes its dtype."""
     trace = jax.make_jaxpr(function)
     try:
-        with noting_errors():
-            return trace(*args, **keywords)
-    except TypeError as refused:
-        filtering = jax.config.jax_traceback_filtering
-        jax.config.update("jax_traceback_filtering", "off")  # keep the frames that JAX hides
-        try:
-            return trace(*args, **keywords)
-        except TypeError as error:
-            loop = refused_loop(error)
-            if loop is None:
-                raise refused from None
-            raise _refusal(jax, loop, function.__name__) from error
-        finally:
-            jax.config.update("jax_traceback_filtering", filtering)
+        return trace(*args, **keywords)
+    except Exception as error:
+        again: Exception | None = None
+        if is_about_dtypes(error):  # JAX traces no values
+            again = _with_frames(jax, lambda: trace(*args, **keywords))
+            again = again if (type(again), str(again)) == (type(error), str(error)) else None
+        loop = None if again is None else refused_loop(again)
+        if loop is not None:
+            raise _refusal(jax, loop, function.__name__) from again
+        note_error(error, _TracedValues(jax), again)
+        raise
+
+
+def _with_frames(jax: Jax, program: Callable[[], Any]) -> Exception | None:
+    """Return the exception of a program with the frames that JAX hides; None if it raises none."""
+    filtering = jax.config.jax_traceback_filtering
+    jax.config.update("jax_traceback_filtering", "off")
+    try:
+        program()
+    except Exception as error:
+        return error
+    finally:
+        jax.config.update("jax_traceback_filtering", filtering)
+    return None
+
+
+class _BodyResult(NamedTuple):
+    """A result of a function that JAX has traced alone, such as a branch of a condition."""
+
+    jaxpr: Any
+    number: int
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the result."""
+        return self.jaxpr.out_avals[self.number].dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the result."""
+        return self.jaxpr.out_avals[self.number].shape
+
+
+class _TracedValues(ProgramValues):
+    """The values of a program that JAX traces. `jax` is the module."""
+
+    def __init__(self, jax: Jax) -> None:
+        self._jax = jax
+
+    def is_traced(self, value: Any) -> bool:
+        """Whether JAX knows the equation that makes a value."""
+        return isinstance(value, _BodyResult) or self._tracer(value) is not None
+
+    def _tracer(self, value: Any) -> Any:
+        """Return the tracer of an equation below those of derivatives and maps; None of none."""
+        tracer = self._jax.core.Tracer
+        while isinstance(value, tracer) and not hasattr(value, "parent"):
+            recipe = getattr(value, "recipe", None)  # of the linear part of a derivative
+            if hasattr(recipe, "in_tracers"):
+                break
+            value = getattr(value, "primal", getattr(value if recipe is None else recipe, "val", 0))
+        return value if isinstance(value, tracer) else None
+
+    def symbols(self, values: Sequence[Any]) -> list[Symbol]:
+        """Return the symbols of values in the graph of the equations behind them."""
+        graph = Graph("partial", rules=_rules(self._jax))
+        importer = Importer(graph, Sites(self._jax), self._jax)
+        tracers = [x for x in values if not isinstance(x, _BodyResult)]
+        behind = EquationsBehind(self._tracer).jaxpr(tracers)
+        inputs = [Value(graph.input(array_type(x.aval))) for x in behind.invars]
+        with graph.at(Location.at("", 0)):  # of numbers, which no equation makes
+            found = iter(importer.closed(behind, inputs, None))
+        results: dict[int, list[Symbol]] = {}
+        symbols: list[Symbol] = []
+        for value in values:
+            if not isinstance(value, _BodyResult):
+                symbols.append(next(found))
+                continue
+            jaxpr = value.jaxpr
+            if id(jaxpr) not in results:
+                given = [Value(graph.input(array_type(x.aval))) for x in jaxpr.jaxpr.invars]
+                results[id(jaxpr)] = importer.closed(jaxpr, given, None)
+            symbols.append(results[id(jaxpr)][value.number])
+        return symbols
+
+    def argument(self, symbol: Symbol) -> str:
+        """Return "": the graph behind tracers has no names."""
+        return ""
+
+    def results(self, frame: FrameType) -> Iterator[tuple[str, Any]]:
+        """Yield the results of functions that JAX has traced alone, such as branches.
+
+        Of functions with as many results, these are those of unlike dtypes, if there are any.
+        """
+        jaxprs = {
+            id(x): x
+            for _, x in leaves_of(frame.f_locals)
+            if hasattr(x, "out_avals") and hasattr(x, "jaxpr")
+        }
+        counts = {len(x.out_avals) for x in jaxprs.values()}
+        places = range(min(counts, default=0))
+        unlike = [i for i in places if len({x.out_avals[i].dtype for x in jaxprs.values()}) > 1]
+        for i in (len(counts) == 1 and unlike) or places:
+            for jaxpr in jaxprs.values():
+                yield f"result {i} of {_name(jaxpr)}", _BodyResult(jaxpr, i)
 
 
 def _arrays_of(
@@ -341,7 +434,7 @@ class Importer:
                         x if isinstance(x, ClosedConstant) else Value(self._symbol(x))
                         for x in operands
                     ]
-                    self.calls.add(jaxpr, [x.symbol for x in operands])
+                    self.calls.add(jaxpr, [x.symbol for x in operands], site.location)
                 results = self._inlined(jaxpr, operands, site)
                 environment.update(zip(equation.outvars, results, strict=True))
                 return

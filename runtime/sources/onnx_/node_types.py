@@ -24,7 +24,7 @@ import numpy as np
 from graphir.conversions import convert
 from graphir.ops.dims import Dim, Size
 from graphir.ops.types import OpaqueType
-from graphir.passes.analysis.casts.behind_casts import first_of_dtype
+from graphir.passes.analysis.explanations.entries import births_of
 from graphir.public import DType, GraphError, GraphirError, Symbol, TensorType, ops
 from graphir.runtime.sources.onnx_.model import DTYPES, domain_of, text_of
 from graphir.runtime.sources.onnx_.static_values import StaticValues
@@ -506,10 +506,12 @@ def misfits(
 
 
 def _maker(symbol: Symbol) -> str:
-    """Return the node that made a value's dtype of another one, as `, since Cast_18`; else ""."""
-    step = first_of_dtype(symbol)
-    node = step.location.file
-    return f", since {node}" if step.args and node and not step.location.line else ""
+    """Return the node, initializer or input where a value's dtype is born, as `, since Cast_18`."""
+    birth = births_of(symbol.graph).of(symbol)
+    names = zip(symbol.graph.inputs, symbol.graph.input_names, strict=True)
+    name = next((name for x, name in names if x is birth), birth.location.file)
+    is_other = birth is not symbol or bool(symbol.args)
+    return f", since {name}" if is_other and name and not birth.location.line else ""
 
 
 Parameters: TypeAlias = "tuple[list[tuple[str, str, bool]], dict[str, frozenset[DType]]]"

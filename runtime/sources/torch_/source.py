@@ -9,12 +9,12 @@ has the dtype and shape of its tensor.
 from __future__ import annotations
 
 import inspect
-import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import fields, is_dataclass
 from functools import partial
+from types import FrameType
 from typing import Any, cast
 
 import numpy as np
@@ -23,10 +23,11 @@ from numpy.typing import NDArray
 from graphir.decorators import uncollected
 from graphir.import_names import optional
 from graphir.ir.liveness import live_mask
-from graphir.location import ASSIGN
+from graphir.location import ASSIGN, Location
 from graphir.passes import dead_code
-from graphir.passes.analysis.casts.behind_casts import since
 from graphir.public import Graph, GraphError, GraphirError, Symbol, ops, rules
+from graphir.runtime.audit.audit import audit
+from graphir.runtime.error_notes import MOST_AUDITED, ProgramValues, grave_losses, noting_errors
 from graphir.runtime.sources.folding import Folding, note_draws
 from graphir.runtime.sources.op_rows import identifier
 from graphir.runtime.sources.torch_.aten_rows import AtenRun
@@ -43,11 +44,10 @@ from graphir.runtime.sources.torch_.tensors import (
     Torch,
     array_of,
     dtype_of,
-    symbols_in,
     tensors_in,
     type_of,
 )
-from graphir.runtime.user_code import noting_errors
+from graphir.runtime.user_code import MakingLine, made_by_class
 
 
 @uncollected
@@ -122,6 +122,56 @@ def paths(torch: Torch, value: Tensor) -> Iterator[tuple[str, Any]]:
             yield tree.keystr(path), leaf
 
 
+class _TensorValues(ProgramValues):
+    """The tensors of a program that a recording has met. `torch` is the module."""
+
+    def __init__(self, torch: Torch, recorder: TorchRecorder, program: Function) -> None:
+        self._torch, self._tensors, self._program = torch, recorder.tensors, program
+        self._recorder = recorder
+
+    def is_traced(self, value: Any) -> bool:
+        """Whether the recording has met a tensor."""
+        return isinstance(value, self._torch.Tensor) and not self._tensors.is_new(value)
+
+    def symbols(self, values: Sequence[Any]) -> list[Symbol]:
+        """Return the symbols of the tensors."""
+        return [self._tensors[x] for x in values]
+
+    def name(self, value: Any) -> str:
+        """Return the name of a tensor from outside, such as a parameter."""
+        is_whole = self._tensors[value].op is ops.input  # and no view of it
+        return self._tensors.outer_name(value) if is_whole else ""
+
+    def made(self, symbol: Symbol) -> MakingLine | None:
+        """Return the line of the user's module that makes a parameter, a buffer or a part of it."""
+        owner: Any = self._program
+        line: MakingLine | None = None
+        if not isinstance(owner, self._torch.nn.Module):
+            return None
+        tensors = (*owner.named_parameters(), *owner.named_buffers())
+        path = next((name for name, x in tensors if self._tensors[x] is symbol), "")
+        for part in path.split("."):
+            line = made_by_class(owner.__class__, part) or line
+            owner = getattr(owner, part, None)
+        return line
+
+    def losses(
+        self,
+        values: Mapping[str, Any],
+        conditions: Sequence[Location],
+        frames: Sequence[FrameType],
+    ) -> list[str]:
+        """Return the sentences of an audit of the graph so far, whose results are values.
+
+        Returns none if the program wrote to its arguments, whose first values are gone.
+        """
+        inputs = self._recorder.input_values()
+        graph = self._recorder.graph.with_outputs([self._tensors[x] for x in values.values()])
+        if inputs is None or sum(live_mask(graph, graph.outputs)) > MOST_AUDITED:
+            return []
+        return grave_losses(audit(graph, **cast("Any", inputs)), [*values])
+
+
 class TorchRecorder:
     """A run of a function whose ops become symbols. `torch` is the module."""
 
@@ -132,12 +182,12 @@ class TorchRecorder:
         self.sites = TorchSites(torch)
         self.tensors = Tensors(self.graph, self._unmet)
         self._defaults: dict[str, NDArray[Any]] = {}
+        self._arguments: dict[str, Any] = {}  # the tensors among the arguments, by names of inputs
         self._names: dict[int, tuple[str, Any]] = {}  # parameters, by their ids
         self.ops = OpSymbols(torch, self.graph, self.sites, self.tensors, self._note)
         self._notes: dict[str, None] = {}
         self._folding = Folding(torch.Tensor, partial(array_of, torch))
         self._folding.entered = self.ops.entered
-        self._failure: tuple[Any, GraphError | None] = None, None
         self._writes: dict[int, Any] = {}  # the arguments and parameters that ops have written to
         self._unwritten: dict[int, Any] = {}  # tensors of torch.empty, by their storages
 
@@ -207,7 +257,15 @@ class TorchRecorder:
         self._check(tensor, name)
         if self.tensors.is_new(tensor):  # not a tied parameter, or a view of one
             symbol = self.graph.input(type_of(tensor), name=self._free(name))
+            self._arguments[self.graph.input_names[-1]] = tensor
             self.tensors.add_outer(tensor, symbol, name)
+
+    def input_values(self) -> dict[str, NDArray[Any]] | None:
+        """Return the values of the inputs by name; None if the program wrote to any."""
+        if self._writes:
+            return None
+        arguments = {name: array_of(self.torch, x) for name, x in self._arguments.items()}
+        return {**arguments, **self._defaults}
 
     def _parameter_input(self, tensor: Tensor, name: str, prefix: str = "") -> Symbol:
         """Add an input whose default is the present value of a tensor, in its module's layer."""
@@ -239,6 +297,7 @@ class TorchRecorder:
         """Run a program, the call of a function, and return its graph."""
         self.ops.mode, mode = self._op_mode(), self._function_mode()
         with ExitStack() as stack:
+            stack.enter_context(noting_errors(_TensorValues(self.torch, self, function)))
             stack.enter_context(self.sites.layers(self._name_parameters))
             if "torch._dynamo" in sys.modules:  # what torch.compile compiled runs as written
                 stack.enter_context(self.torch.compiler.set_stance("force_eager"))
@@ -246,13 +305,7 @@ class TorchRecorder:
             stack.enter_context(self.ops.mode)
             stack.enter_context(mode)
             stack.enter_context(note_draws(lambda text: self._notes.setdefault(text)))
-            try:
-                with noting_errors():
-                    result = program()
-            except RuntimeError as error:
-                if error is self._failure[0] and self._failure[1] is not None:
-                    raise self._failure[1] from error
-                raise
+            result = program()
         self._add_outputs(result)
         self._note_hidden_writes()
         self._note_sizes()
@@ -354,12 +407,7 @@ class TorchRecorder:
                     got=str(operands[0][1].type),
                     fix="pass them as a list, or as a tensor that the function has from outside",
                 )
-            try:
-                result = op(*args, **kwargs)
-            except RuntimeError as error:
-                if re.search("dtype|scalar type|ScalarType", str(error)):
-                    self._failure = error, self._unlike(op, operands)
-                raise
+            result = op(*args, **kwargs)
             results = self._tensors(result)
             if name_of(op) in _EMPTY:
                 self._unwritten[self.tensors.key(results[0])] = results[0]
@@ -371,19 +419,6 @@ class TorchRecorder:
             elif not results and name_of(op) in _READING:
                 self._refuse_leaving(args)
         return result
-
-    def _unlike(self, op: AtenOp, operands: tuple[Any, Any]) -> GraphError | None:
-        """Return the error of an op whose operands have several float dtypes; else None."""
-        symbols = [x for x in symbols_in(self.torch, operands) if x.dtype.is_float]
-        dtypes = sorted({x.dtype for x in symbols}, key=lambda dtype: dtype.bits)
-        if len(dtypes) < 2:
-            return None
-        return GraphError(
-            "PyTorch computes this op of operands of one dtype",
-            got=", ".join(f"{x.type}{since(x)}" for x in symbols),
-            fix=f"cast with .to(torch.{dtypes[0]}) or .to(torch.{dtypes[-1]})",
-            op=f"torch.{name_of(op)}",
-        ).at(self.sites.location(), f"torch.{name_of(op)}")
 
     def _in_place(
         self, op: AtenOp, args: Sequence[Any], kwargs: Mapping[str, Any], targets: Sequence[Tensor]
