@@ -67,7 +67,7 @@ def _cause(report: CastReport, sentence: Sentence) -> dict[str, Any]:
         "location": cause.place.to_json(),
         "birth": None if birth is None else birth.location.to_json(),
         **facts,
-        "fix": None if cause.fix is None else _fix(cause.fix),
+        "fix": None if cause.fix is None else fix_json(cause.fix),
     }
 
 
@@ -75,7 +75,8 @@ def _plain(value: DType | float) -> Any:
     return str(value) if isinstance(value, DType) else plain(value)
 
 
-def _fix(fix: Remedy) -> dict[str, Any]:
+def fix_json(fix: Remedy) -> dict[str, Any]:
+    """Return a remedy as a JSON object."""
     edits = [
         {"location": x.place.to_json(), "text": x.text, "is_code": x.is_code} for x in fix.edits
     ]

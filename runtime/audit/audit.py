@@ -119,6 +119,7 @@ def run_passes(state: AuditState) -> CastReport:
     report = subject.report.measured(
         state.measures, state.errors, results, state.unseen, subject.kinds, state.causes
     )
+    report.references = tuple(state.outputs)
     return report if subject.program is None else with_measured_fixes(state, report)
 
 

@@ -294,6 +294,10 @@ class Output(NamedTuple):
             first_round=None if first is None else first // (self.real.size // self.rounds) + 1,
         )
 
+    def error_of(self, values: NDArray[Any]) -> OutputError:
+        """Return the error of other values than those of the run."""
+        return self._replace(real=values, dtype=DType(values.dtype)).error()
+
     def _compared(self, at: slice) -> _Compared:
         """Compare one block of the output with its wide value."""
         parts = 1 + self.is_complex

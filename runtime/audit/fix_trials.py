@@ -58,8 +58,7 @@ def _mending(
     if not all(_is_kept(state, errors, i) for i in others):
         return None
     for i in cause.outputs:
-        before, eps = size_of(state.errors[i]), _eps(state.outputs[i].dtype)
-        if size_of(errors[i]) > max(before * CURED, min(before / 2, eps)):
+        if size_of(errors[i]) > most_left(size_of(state.errors[i]), state.outputs[i].dtype):
             return None
     error = max((size_of(errors[i]) for i in cause.outputs), default=None)
     return fix._replace(grade="measured", error=error)
@@ -96,10 +95,16 @@ def _is_kept(state: AuditState, errors: Sequence[OutputError], number: int) -> b
     """Whether an output that a fix does not mend has its dtype, and no more than a rounding."""
     dtype = state.outputs[number].dtype
     before, after = state.errors[number], errors[number]
-    return after.dtype == str(dtype) and size_of(after) <= max(size_of(before), _eps(dtype))
+    return after.dtype == str(dtype) and size_of(after) <= max(size_of(before), eps(dtype))
 
 
-def _eps(dtype: DType) -> float:
+def most_left(error: float, dtype: DType) -> float:
+    """Return the greatest error that a fix may leave of the error of an output of a dtype."""
+    return max(error * CURED, min(error / 2, eps(dtype)))
+
+
+def eps(dtype: DType) -> float:
+    """Return the distance of a dtype's numbers at 1; 0 of integers."""
     return 2.0 ** (1 - dtype.part.precision) if dtype.is_inexact else 0.0
 
 

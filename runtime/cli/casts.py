@@ -121,9 +121,13 @@ def _casts(args: argparse.Namespace) -> int:
 
 
 def _audit(args: argparse.Namespace) -> int:
+    return _write_reports(load_audit(args, blame=not args.no_blame), args)
+
+
+def load_audit(args: argparse.Namespace, blame: bool = True) -> Callable[..., CastReport]:
+    """Return the audit of what a command names on its inputs, which takes `as_dtype`."""
     draws = Draws(args.seed)
     program = load_call(args, draws)
-    blame = not args.no_blame
     if args.arguments and not isinstance(program, Script):
         raise ExecutionError(
             f"{args.program} takes no arguments after --", fix="give its inputs by --input VALUE"
@@ -132,11 +136,10 @@ def _audit(args: argparse.Namespace) -> int:
         isinstance(program, ProgramCall) and program.library != "numpy"
     ):
         graph, values = load_run(args, program, draws=draws)
-        run = partial(audit, graph, *values, blame=blame)
-        return _write_reports(run, args)
+        return partial(audit, graph, *values, blame=blame)
     call = draws.call(program) if isinstance(program, ProgramCall) else program
     recording = load_recording(args, call, draws.notes)
-    return _write_reports(partial(recording.audit, blame=blame), args)
+    return partial(recording.audit, blame=blame)
 
 
 def _write_reports(run: Callable[..., CastReport], args: argparse.Namespace) -> int:

@@ -17,7 +17,7 @@ from graphir.passes import lower
 from graphir.passes.reports.terminal import terminal_width
 from graphir.public import ExecutionError, Graph, GraphirError
 from graphir.runtime import targets
-from graphir.runtime.cli.annotate import add_annotate
+from graphir.runtime.cli.annotate_and_fix import add_annotate, add_fix
 from graphir.runtime.cli.arguments import (
     Status,
     UsageError,
@@ -28,8 +28,7 @@ from graphir.runtime.cli.arguments import (
     write_text,
 )
 from graphir.runtime.cli.casts import add_casts, add_draw
-from graphir.runtime.cli.demo import demo
-from graphir.runtime.cli.doctor import add_doctor
+from graphir.runtime.cli.demo_and_doctor import add_doctor, demo
 from graphir.runtime.cli.programs import is_model, load_graph, load_run, path
 from graphir.runtime.cli.rules_and_lattices import add_rules_and_lattices
 from graphir.runtime.program import Program
@@ -96,7 +95,7 @@ def _message(error: BaseException) -> str | None:
 
 def _split_arguments(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
     """Return the arguments of a command that runs scripts, and those of a script, after `--`."""
-    if "--" not in argv or argv[0] not in ("audit", "annotate"):
+    if "--" not in argv or argv[0] not in ("audit", "annotate", "fix"):
         return argv, ()
     place = argv.index("--")
     return argv[:place], argv[place + 1 :]
@@ -208,6 +207,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_graphs(command)
     add_casts(command)
     add_annotate(command)
+    add_fix(command)
     add_draw(command)
     add_export(command)
     add_doctor(command)

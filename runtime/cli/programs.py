@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar, cast
 
 import numpy as np
 
+from graphir.import_names import optional
 from graphir.numpy_api.trace import Trace
 from graphir.ops.grammar import read_type
 from graphir.public import ExecutionError, Graph, GraphError, PromotionRules, TensorType
@@ -32,6 +33,8 @@ from graphir.runtime.sources.libraries import LIBRARIES, Library, library_of
 from graphir.runtime.sources.onnx_.model import input_names, read_model
 from graphir.runtime.sources.op_rows import identifier
 from graphir.runtime.sources.programs import ImportedProgram, import_program, module_instance
+from graphir.runtime.sources.torch_.tensors import tensor_of
+from graphir.runtime.trial_process import ProgramName
 from graphir.runtime.value_files import number, read_input
 
 Program: TypeAlias = "Graph | Callable[..., Any]"
@@ -139,9 +142,7 @@ def _module(path: str) -> Any:
     A file of a package is imported as its module, so that its relative imports work.
     """
     file = require_file(path)
-    folder, name = file.parent, file.stem
-    while (folder / "__init__.py").is_file():
-        folder, name = folder.parent, f"{folder.name}.{name}"
+    folder, name = _package_of(file)
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     if "." in name:
@@ -155,6 +156,25 @@ def _module(path: str) -> Any:
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
+
+
+def _package_of(file: Path) -> tuple[Path, str]:
+    """Return the folder from which a file is imported, and the full name of its module."""
+    folder, name = file.parent, file.stem
+    while (folder / "__init__.py").is_file():
+        folder, name = folder.parent, f"{folder.name}.{name}"
+    return folder, name
+
+
+def program_name(text: str) -> ProgramName:
+    """Return the name by which another process finds what a command names in a script or module."""
+    path, _, name = text.rpartition(":")
+    if text.endswith(".py"):
+        return ProgramName("__main__", str(require_file(text)), "")
+    if not path.endswith(".py"):
+        return ProgramName(path, "", name)
+    file = require_file(path)
+    return ProgramName(_package_of(file)[1], str(file), name)
 
 
 def _imported(name: str) -> Any:
@@ -272,10 +292,13 @@ def of_graph(graph: Graph, inputs: Sequence[str], draws: Draws | None = None) ->
     return values
 
 
-def of_function(inputs: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
+def of_function(
+    inputs: Sequence[str], find: Callable[[str], Any] = find_object
+) -> tuple[list[Any], dict[str, Any]]:
     """Return the values of a function's arguments, by position and by name.
 
-    `config.scale=2.0` is an entry of a dict for the argument `config`.
+    `config.scale=2.0` is an entry of a dict for the argument `config`. `find` returns the object
+    that a name means.
     """
     positional, texts = _split_by_name(inputs)
     keywords: dict[str, Any] = {}
@@ -286,8 +309,8 @@ def of_function(inputs: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
             values = values.setdefault(key, {})
         if not isinstance(values, dict) or last in values:
             raise ExecutionError(f"--input {name}=... has a value and entries of a dict")
-        values[last] = _argument(text)
-    return list(map(_argument, positional)), keywords
+        values[last] = _argument(text, find)
+    return [_argument(text, find) for text in positional], keywords
 
 
 def _type(text: str) -> TensorType | None:
@@ -297,7 +320,7 @@ def _type(text: str) -> TensorType | None:
     return None
 
 
-def _argument(text: str) -> Any:
+def _argument(text: str, find: Callable[[str], Any]) -> Any:
     """Return the value that a text means.
 
     That is an array, a type, a number, an object of a script, or a literal.
@@ -306,7 +329,7 @@ def _argument(text: str) -> Any:
     if type_ is not None:
         return type_
     if ".py:" in text:
-        return find_object(text)
+        return find(text)
     if text.endswith((".npy", ".npz")) or ".npz:" in text:
         return read_input(text)
     value = number(text)
@@ -413,6 +436,22 @@ class ProgramCall(NamedTuple):
     library: Library
     positional: list[Any]
     keywords: dict[str, Any]
+
+
+def own_arrays(call: ProgramCall) -> tuple[list[Any], dict[str, Any]]:
+    """Return the arguments of a call, with arrays of its library in place of NumPy's."""
+    arguments = call.positional, call.keywords
+    if call.library == "numpy":
+        return arguments
+    library = optional(call.library, call.library, f"a program of {call.library}")
+
+    def own(leaf: Any) -> Any:
+        if not isinstance(leaf, (np.ndarray, np.generic)):
+            return leaf
+        return library.numpy.asarray(leaf) if call.library == "jax" else tensor_of(library, leaf)
+
+    tree_map = library.tree.map if call.library == "jax" else library.utils._pytree.tree_map
+    return tree_map(own, arguments)
 
 
 def _printing_apart(function: Callable[P, R]) -> Callable[P, R]:

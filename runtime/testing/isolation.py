@@ -41,7 +41,7 @@ def isolate(keep: Sequence[int]) -> None:
                 if not is_device and not _replace_by_copy(number):
                     os.dup2(null, number)
     _unshare_memory()
-    _forbid_writing()
+    forbid_writing()
 
 
 # -- open files and shared memory
@@ -108,22 +108,26 @@ _READ_WRITE, _PRIVATE_FIXED_ANONYMOUS = 3, 2 | 16 | 32
 # -- acts that others could see
 
 
-def _forbid_writing() -> None:
+def forbid_writing(folder: str = "") -> None:
     """Let this process open no file for writing, make none and remove none, if Linux lets it.
 
-    See https://docs.kernel.org/userspace-api/landlock.html. Files that are open stay so.
+    See https://docs.kernel.org/userspace-api/landlock.html. Files that are open stay so, and those
+    in `folder` are left to the process.
     """
     if not sys.platform.startswith("linux"):
         return
-    writes = struct.pack("=Q", _LANDLOCK_WRITE | _LANDLOCK_MAKE_AND_REMOVE)
+    every = _LANDLOCK_WRITE | _LANDLOCK_MAKE_AND_REMOVE
+    writes = struct.pack("=Q", every)
     rules = LIBRARY.syscall(_LANDLOCK_CREATE, writes, len(writes), 0)
     if rules == -1:  # a kernel, or a container, without Landlock
         return
-    null = os.open(os.devnull, os.O_PATH)
-    LIBRARY.syscall(_LANDLOCK_ADD, rules, 1, struct.pack("=Qi", _LANDLOCK_WRITE, null), 0)
+    free = {os.devnull: _LANDLOCK_WRITE} | ({folder: every} if folder else {})
+    for path, rights in free.items():
+        place = os.open(path, os.O_PATH)
+        LIBRARY.syscall(_LANDLOCK_ADD, rules, 1, struct.pack("=Qi", rights, place), 0)
+        os.close(place)
     LIBRARY.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
     LIBRARY.syscall(_LANDLOCK_RESTRICT, rules, 0)
-    os.close(null)
     os.close(rules)
 
 
@@ -142,7 +146,8 @@ _ACTS = frozenset(
     )
 )
 """The audit events of acts that others see, whatever their arguments are."""
-_OBSERVED = _ACTS | {"open", "os.kill"}
+OBSERVED = _ACTS | {"open", "os.kill"}
+"""The audit events that `visible_act` knows."""
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 Observer: TypeAlias = Callable[[str, tuple[Any, ...]], None]
@@ -156,7 +161,7 @@ def observe_acts(observer: Observer) -> None:
     _observers[:] = [observer]
 
 
-def _audit(event: str, args: tuple[Any, ...], observed: frozenset[str] = _OBSERVED) -> None:
+def _audit(event: str, args: tuple[Any, ...], observed: frozenset[str] = OBSERVED) -> None:
     """Pass an act on. Most events are `id()` and frames, millions in a recording.
 
     Python calls a function four times as fast as a method, of which it asks for an attribute.

@@ -14,10 +14,13 @@ import mmap
 import sys
 from collections import defaultdict
 from collections.abc import Generator, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
 from os import getpid  # this and others by name: a test may have replaced these functions
 from sys import _getframe as frame_of  # pyright: ignore[reportPrivateUsage]
 from threading import get_ident
 from time import perf_counter
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -30,7 +33,6 @@ from graphir.runtime.recording.numpy_.watched_code import watched_code
 from graphir.runtime.recording.recording import RecordingSession
 from graphir.runtime.testing.budget import HOT, MOST_SIGNATURES, Budget, CallSignature, Claims
 from graphir.runtime.testing.facts import Facts, PackagePlaces
-from graphir.runtime.testing.hidden_dtypes import HiddenDtypes
 from graphir.runtime.testing.instrument import WatchedFunction, WatchedPackage, set_callbacks
 from graphir.runtime.testing.isolation import observe_acts, visible_act
 from graphir.runtime.testing.ledger import CallRecord, Ledger, source_digest
@@ -42,6 +44,7 @@ from graphir.runtime.testing.signatures import arguments_text, array_dtypes, cal
 _MOST_FUNCTIONS = 1 << 16
 """Bytes of the memory that forked processes share, one a function: numbers beyond share bytes."""
 _ELSEWHERE = "only other threads or processes than the tests', or code outside of tests, call it"
+_HIDDEN = "ml_dtypes"
 _GENERATOR = "it is a generator, and no function that was recorded runs it to its end"
 
 
@@ -312,3 +315,54 @@ def _warm_up() -> None:
 
     recording = record(twice, np.ones(2, np.float32))
     str(recording.report().sentences)
+
+
+# -- dtypes that tests do not have without this project
+
+
+class HiddenDtypes(MetaPathFinder, Loader):
+    """Hides the module ml_dtypes and its names until something imports it, or `show` is called.
+
+    graphir imports ml_dtypes, and `np.dtype("bfloat16")` then has a meaning. The tests of a package
+    that does not import ml_dtypes run without it.
+    """
+
+    def __init__(self) -> None:
+        self._names: dict[Any, Any] = {}
+        self._modules: dict[str, ModuleType] = {}
+
+    def hide(self) -> None:
+        """Hide what the import of ml_dtypes has added."""
+        modules = {x: sys.modules[x] for x in sys.modules if x.partition(".")[0] == _HIDDEN}
+        table: Any = np.sctypeDict
+        names = {x: kind for x, kind in table.items() if kind.__module__ == _HIDDEN}
+        self._modules, self._names = modules, names
+        for name in modules:
+            del sys.modules[name]
+        for name in names:
+            del table[name]
+        sys.meta_path.insert(0, self)
+
+    def show(self) -> None:
+        """Add all of it again."""
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+        sys.modules.update(self._modules)
+        table: Any = np.sctypeDict
+        table.update(self._names)
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Show what is hidden if a test imports it after all."""
+        if fullname != _HIDDEN:
+            return None
+        self.show()
+        return ModuleSpec(fullname, self)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """Return the module."""
+        return self._modules[spec.name]
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Leave the module as it is."""

@@ -6,7 +6,9 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import compress
-from typing import Any, cast
+from typing import Any, Protocol, cast
+
+from numpy.typing import NDArray
 
 from graphir.ir.liveness import live_mask
 from graphir.ops.control import Callee, bodies
@@ -140,6 +142,14 @@ class OutputError:
         """Return the fields for JSON, without the shares, which the document has at each cast."""
         names = [*_OUTPUT_FIGURES, *(("rounds", "first_round") if self.rounds > 1 else ())]
         return {name: plain(getattr(self, name)) for name in names}
+
+
+class ExactValue(Protocol):
+    """The value of an output in the reference run."""
+
+    def error_of(self, values: NDArray[Any]) -> OutputError:
+        """Return the error of an array of the output's shape, in any dtype."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

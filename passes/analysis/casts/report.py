@@ -25,6 +25,7 @@ from graphir.loss import LOSS_KINDS, Loss, LossKind
 from graphir.passes.analysis import ItemSequence
 from graphir.passes.analysis.casts.conversion import CastConversion, Kind, StepLoss
 from graphir.passes.analysis.casts.measured import (
+    ExactValue,
     Measured,
     OutputError,
     Unseen,
@@ -84,6 +85,8 @@ class CastReport(ItemSequence[CastRow]):
         """The steps of arithmetic that lost values, the worst first; empty without an audit."""
         self.outputs: tuple[OutputError, ...] = ()
         self.results: tuple[NDArray[Any], ...] = ()
+        self.references: tuple[ExactValue, ...] = ()
+        """The values of the outputs in the reference run of an audit."""
         self.loss_causes: tuple[LossCause, ...] = ()
         """The causes of errors of outputs, the gravest first; empty without an audit."""
         self.graded: Mapping[tuple[Edit, ...], Remedy | None] = {}

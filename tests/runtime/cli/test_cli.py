@@ -172,7 +172,8 @@ def test_demo_answers_the_question():
 
 def test_demo_names_the_lines_it_shows():
     out = cli("demo")[1]
-    source = (ROOT / "runtime" / "cli" / "demo.py").read_text(encoding="utf-8").splitlines()
+    path = ROOT / "runtime" / "cli" / "demo_and_doctor.py"
+    source = path.read_text(encoding="utf-8").splitlines()
     shown = dict(line.split(" | ", 1) for line in out.splitlines() if " | " in line)
     for text, line in shown.items():
         assert source[int(text) - 1].rstrip() == line.rstrip()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from graphir import rules
-from graphir.runtime.cli import doctor
+from graphir.runtime.cli import demo_and_doctor as doctor
 from tests.support.commands import cli
 
 
