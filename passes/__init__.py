@@ -7,7 +7,7 @@ from graphir.passes.analysis.policies import Policy
 from graphir.passes.analysis.rebuild import rebuild
 from graphir.passes.decompose import decompose
 from graphir.passes.implicit_cast import implicit_cast
-from graphir.passes.legalize import legalize
+from graphir.passes.legalize import legalize, weak_types
 from graphir.passes.optimizations import (
     common_subexpressions,
     dead_code,
@@ -17,7 +17,6 @@ from graphir.passes.optimizations import (
 from graphir.passes.pipeline import Pipeline, lower
 from graphir.passes.reports import draw
 from graphir.passes.reports.annotated import Annotated, annotate
-from graphir.passes.weak_types import weak_types
 
 __all__ = [
     "Annotated",

@@ -9,14 +9,13 @@ from typing import TypeAlias
 from graphir.decorators import uncollected
 from graphir.ir.verifier import verify
 from graphir.passes.implicit_cast import implicit_cast
-from graphir.passes.legalize import legalize, without_loops
+from graphir.passes.legalize import legalize, weak_types, without_loops
 from graphir.passes.optimizations import (
     common_subexpressions,
     dead_code,
     fold_constants,
     simplify_casts,
 )
-from graphir.passes.weak_types import weak_types
 from graphir.public import Graph, GraphError, GraphirError
 
 Pass: TypeAlias = Callable[[Graph], Graph]

@@ -20,7 +20,7 @@ def writer(module: str, function: str) -> Callable[[Any], str]:
 REPORT_FORMATS: dict[str, Callable[[CastReport], str]] = {
     "text": writer("text", "report_text"),
     "details": writer("text", "report_details"),
-    "markdown": writer("markdown", "report_markdown"),
+    "markdown": writer("text", "report_markdown"),
     "html": writer("html", "report_html"),
     "json": writer("json_", "report_json"),
     "sarif": writer("sarif", "report_sarif"),

@@ -1,10 +1,11 @@
-"""The text writers of cast reports: a table, details with source lines, several dtypes compared."""
+"""The text writers of cast reports: a table, details, several dtypes compared; Markdown."""
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from graphir.decorators import uncollected
 from graphir.display import printable
 from graphir.passes.reports import phrases
 from graphir.passes.reports.phrases import line_of, region
-from graphir.passes.reports.sentences import answers
+from graphir.passes.reports.sentences import Sentence, answers
 from graphir.passes.reports.terminal import answer_lines, fitted, terminal_width, wrapped
 
 if TYPE_CHECKING:
@@ -246,3 +247,78 @@ def _cell(layer: LayerTotals | None) -> str:
     percent = phrases.UNKNOWN_ERROR if layer.share is None else phrases.percent(layer.share)
     share = f"{percent} of the error"
     return f"overflows in {layer.overflowed:,}, {share}" if layer.overflowed else share
+
+
+# -- Markdown, for comments in code review
+
+
+MARKDOWN_ROWS, _CASCADES, _LINES = 50, 10, 200
+"""The most table rows, cascades and their lines: code hosts accept about 65,000 characters."""
+
+_AS_CODE = {"where", "operand", "rule and path", "loss", "bytes", "layer"}
+"""The columns whose cells have names of the program, or signs of Markdown."""
+
+
+@uncollected
+def report_markdown(report: CastReport, most: int = MARKDOWN_ROWS, details: int = _CASCADES) -> str:
+    """Return the answers, a table of the `most` worst casts, then `details` cascades as text."""
+    parts = [f"### Casts of {code(report.graph.name)}", *map(_answer, answers(report))]
+    lines = phrases.unseen(report), *report.graph.notes, phrases.counts(report)
+    parts += map(escaped, lines)
+    parts.append("\n".join(f"- {code(line)}" for line in phrases.outputs(report)))
+    if report.lines:
+        parts.append(_casts(report, most))
+        parts.append("\n".join(_block([*cascades_text(report, details)][1:], _LINES)))
+    if layers := phrases.layers(report):
+        parts.append("\n".join(_markdown_table(layers[0], layers[1:])))
+    if lines := phrases.against(report):
+        parts.append("\n".join(_block(lines, most)))
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def code(text: str, most: int = 500) -> str:
+    """Return any text as inline code that is valid inside a table, at most `most` characters."""
+    line = printable(text, most).replace("|", "\\|") or " "
+    fence = "`" * (max((len(run) for run in re.findall("`+", line)), default=0) + 1)
+    space = " " if fence != "`" or line.strip() == "" else ""
+    return f"{fence}{space}{line}{space}{fence}"
+
+
+def escaped(text: str) -> str:
+    """Return a text with all Markdown markup escaped."""
+    return re.sub(r"([\\`*_{}\[\]<>#|~&])", r"\\\1", printable(text, 2000))
+
+
+def _answer(answer: Sentence) -> str:
+    """Return an answer, with its edits as a list."""
+    edits = (f"- {escaped(lead)} {code(text, 2000)}" for lead, text in answer.instructions)
+    grade = f" ({escaped(answer.grade)})" if answer.grade else ""
+    return "\n".join([escaped(answer.text), *edits]) + grade
+
+
+def _block(lines: Sequence[str], most: int) -> Sequence[str]:
+    """Return lines as a fenced block; the fence is longer than any run of backticks in them."""
+    body = [*lines[:most], *([f"... and {len(lines) - most} more"] if len(lines) > most else [])]
+    fence = "`" * max(3, 1 + max(len(run) for run in re.findall("`*", "\n".join(body))))
+    return [fence, *body, fence]
+
+
+def _markdown_table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(titles)} |"
+    yield f"|{'---|' * len(titles)}"
+    for row in rows:
+        cells = zip(titles, row, strict=True)
+        texts = (code(x) if x and title in _AS_CODE else escaped(x) for title, x in cells)
+        yield f"| {' | '.join(texts)} |"
+
+
+def _casts(report: CastReport, most: int) -> str:
+    titles, *rows = casts_table(report)
+    lines = [*_markdown_table(titles, rows[:most])]
+    note = "| *{}* |" + " |" * (len(titles) - 1)
+    user = len(rows) - report.lines.in_library
+    if 0 < user < min(len(rows), most):
+        lines.insert(2 + user, note.format(phrases.LIBRARY))
+    if len(rows) > most:
+        lines.append(note.format(f"... and {len(rows) - most} more"))
+    return "\n".join(lines)

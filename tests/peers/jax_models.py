@@ -341,7 +341,7 @@ def leaves(value: Any) -> list[np.ndarray]:
 def run_graphir(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, str]:
     """Results of the graph, and dtypes of its values that the jaxpr does not have."""
     from graphir.passes import implicit_cast
-    from graphir.passes.weak_types import weak_types
+    from graphir.passes.legalize import weak_types
     from graphir.runtime import from_jax, interpret
 
     graph = from_jax(function, *arguments)

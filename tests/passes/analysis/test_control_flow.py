@@ -12,9 +12,8 @@ from graphir import control as cf
 from graphir.passes import CastReport, Policy, cast_report
 from graphir.passes.reports.html import report_html
 from graphir.passes.reports.json_ import schema
-from graphir.passes.reports.markdown import report_markdown
 from graphir.passes.reports.sarif import report_sarif
-from graphir.passes.reports.text import report_details, report_text
+from graphir.passes.reports.text import report_details, report_markdown, report_text
 from tests.support.tables import every
 
 

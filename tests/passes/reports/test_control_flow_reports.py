@@ -9,9 +9,8 @@ from graphir import Graph, Symbol, ops
 from graphir.passes import Policy, cast_report, draw, implicit_cast
 from graphir.passes.reports.html import report_html
 from graphir.passes.reports.json_ import schema
-from graphir.passes.reports.markdown import report_markdown
 from graphir.passes.reports.sarif import report_sarif
-from graphir.passes.reports.text import report_details, report_text
+from graphir.passes.reports.text import report_details, report_markdown, report_text
 from graphir.passes.rewriter import bodies_of, origins_of
 from tests.support.control_flow import flow_graphs
 from tests.support.strategies import draws

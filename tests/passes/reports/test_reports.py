@@ -13,9 +13,8 @@ from graphir.display import printable
 from graphir.passes import CastReport, cast_report
 from graphir.passes.reports import REPORT_FORMATS, phrases
 from graphir.passes.reports.html import report_fragment, report_html
-from graphir.passes.reports.markdown import report_markdown
 from graphir.passes.reports.phrases import region
-from graphir.passes.reports.text import report_details, report_text
+from graphir.passes.reports.text import report_details, report_markdown, report_text
 from tests.support.reports import REPORTS, Elements, assigned, audited, mixed, source_of
 from tests.support.scaling import layers, uses
 from tests.support.tables import every

@@ -11,8 +11,8 @@ import pytest
 from graphir.passes.analysis.casts import CastRow
 from graphir.passes.reports import REPORT_FORMATS
 from graphir.passes.reports.html import report_fragment, report_html
-from graphir.passes.reports.markdown import code
 from graphir.passes.reports.sarif import report_sarif
+from graphir.passes.reports.text import code
 from tests.passes.reports.hostile_reports import HOSTILE, name_rules, report_of
 from tests.support.reports import Elements
 from tests.support.sarif import checked_results
