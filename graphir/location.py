@@ -280,11 +280,15 @@ def _characters(file: str, line: int, size: int) -> int:
 
 
 class UnseenPart(NamedTuple):
-    """A part of a program that a source left out of the graph, or computed as it traced it."""
+    """A part of a program that a source left out of the graph, or computed as it traced it.
+
+    `decides` holds for a value of one run by which the program goes on; other parts may cast.
+    """
 
     what: str
     location: Location
     reason: str
+    decides: bool = False
 
 
 class Origin(NamedTuple):

@@ -8,7 +8,7 @@ from graphir.runtime.jit.jit import jit
 from graphir.runtime.program import Program
 from graphir.runtime.program.program import execute
 from graphir.runtime.recording import Recording, record
-from graphir.runtime.sources import from_jax, from_onnx, from_torch
+from graphir.runtime.sources import from_jax, from_onnx, from_torch, record_torch
 
 __all__ = [
     "Program",
@@ -21,6 +21,7 @@ __all__ = [
     "interpret",
     "jit",
     "record",
+    "record_torch",
 ]
 
 give_short_name(__name__)

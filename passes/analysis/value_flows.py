@@ -41,7 +41,7 @@ _ON_NUMBERS = _names(
     "replace upper lower startswith endswith split tobytes"
 )
 """Functions of Python, and methods of its values, whose results are made of their operands."""
-_MAKERS = _ON_NUMBERS | _names("item tolist pack Decimal Fraction")
+_MAKERS = _ON_NUMBERS | _names("item tolist numpy pack Decimal Fraction")
 _CONTAINERS = _names("dict list defaultdict OrderedDict Counter deque")
 _NUMBERS_OF = _names("float int complex item round len")
 _GIVE_BOOLS = _names(

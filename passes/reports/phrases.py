@@ -156,7 +156,7 @@ def unseen(report: CastReport) -> str:
 
     An unseen step takes its operands as they are: so their errors are in no output's error.
     """
-    steps = [step for step in report.unseen if not step.decides]
+    steps = [step for step in report.unseen if step.hides or step.casts or not step.decides]
     hides_errors = any(step.hides for step in steps)
     unknown_count = sum(not output.is_known for output in report.outputs)
     means = "errors may be hidden" if hides_errors else "no error is hidden"
@@ -165,7 +165,7 @@ def unseen(report: CastReport) -> str:
         means = f"the error of {of} is unknown"
     if any(step.casts for step in steps):
         means = f"{means}, and casts may be missing" if hides_errors else "casts may be missing"
-    decisions = [step for step in report.unseen if step.decides]
+    decisions = [step for step in report.unseen if step not in steps]
     groups = {f"not seen ({means})": steps, "decided by values": decisions}
     groups["not recorded"] = _given(report)
     return "; ".join(f"{kind}: {_first(group)}" for kind, group in groups.items() if group)
@@ -200,7 +200,7 @@ def step_place(step: Unseen) -> str:
 
 def step_text(step: Unseen) -> str:
     """Return an unseen step's location, its reason, and what it may hide."""
-    if step.decides:
+    if step.decides and not (step.hides or step.casts):
         return f"{step_place(step)} {printable(step.reason, 500)}"
     means = "may hide an error" if step.hides else "has operands without error"
     if step.casts:

@@ -218,7 +218,12 @@ def lossy_step(report: CastReport, site: CastSite | None, step: Symbol) -> str:
     if site is None:
         return f"{_place(report, step.location)} stores {step.dtype}"
     row, measured = site.row, site.measured
+    operand = _operand_of_many(report, site, step)
+    if operand:
+        row = next(x for x in site.rows if x.symbol.index == step.index)
+        measured = row.measured
     count = "" if measured is None else f"{measured.changed:,} of {measured.elements:,} elements"
+    count += operand
     act = phrases.ACTS.get(row.kind, "changes {} by " + phrases.conversion(row)).format(count)
     what = f"{row.source} {row.op}" if row.kind in phrases.VERBS else phrases.what(row)
     worst = phrases.loss(site)
@@ -227,6 +232,25 @@ def lossy_step(report: CastReport, site: CastSite | None, step: Symbol) -> str:
     source = f" in `{printable(row.expression.brief)}`" if row.expression else f" in {what}"
     source = source if row.location.line else ""
     return f"{_place(report, row.location)} {act} ({what}: {worst}){source}"
+
+
+def _operand_of_many(report: CastReport, site: CastSite, step: Symbol) -> str:
+    """Return ` of w` for the operand of a step, if its expression casts several values; else "".
+
+    The value has the name of an input, or the line that made it: `model.to(dtype)` casts them all.
+    """
+    rows = [row.symbol for row in site.rows if row.symbol.args]
+    values = [uncast(x.args[0]) for x in rows]
+    operands = {x.index if x.op is ops.input else x.location for x in values}
+    if len(operands) < 2 or site.row.kind != "explicit" or all(x.index != step.index for x in rows):
+        return ""
+    value = uncast(step.args[0])
+    if value.op is ops.input:
+        names = zip(value.graph.inputs, value.graph.input_names, strict=True)
+        return f" of {next(printable(name) for x, name in names if x is value)}"
+    source = expression(value.location)
+    text = f", `{printable(source.brief)}`," if source else ""
+    return f" of the value of {_place(report, value.location)}{text}"
 
 
 _MOST_INNER = 3

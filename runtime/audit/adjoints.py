@@ -291,9 +291,9 @@ def _slice_update(step: StepValues, adjoint: Array, at: int) -> Array:
     return result
 
 
-def _index_add(step: StepValues, adjoint: Array, at: int) -> Array:
-    if at == 0:
-        return adjoint
+def _index_add(step: StepValues, adjoint: Array, at: int) -> Array | None:
+    if at != 1:
+        return adjoint if at == 0 else None  # of the indices
     axis, indices = step.settings["axis"], step.wide[2]
     flat = adjoint.reshape(-1) if axis is None else adjoint
     return unbroadcast(movement.gather(flat, indices, axis or 0), step.wide[at].shape)
@@ -321,7 +321,7 @@ def _pull_movement(step: StepValues, adjoint: Array, at: int) -> Array | None:
     return result.reshape(step.wide[at].shape)
 
 
-_RULES: dict[Op, Callable[[StepValues, Array, int], Array]] = {
+_RULES: dict[Op, Callable[[StepValues, Array, int], Array | None]] = {
     ops.sum: _sum,
     ops.mean: _mean,
     ops.var: _var,

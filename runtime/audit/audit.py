@@ -67,13 +67,25 @@ def audit(
 
         return audit_function(program, inputs, keywords, options)
     require_outputs(program)
-    if not program.has_bodies:
-        return audit_program(AuditedProgram(program, inputs, keywords=keywords), options)
-    run = unrolled(program, *bind(program, inputs, keywords))
+    return audit_graph(AuditedProgram(program, inputs, keywords=keywords), options)
+
+
+def audit_graph(program: AuditedProgram, options: AuditOptions) -> CastReport:
+    """Audit the graph of a program, with its control flow unrolled and its calls as steps."""
+    graph, steps = program.graph, program.facts.steps
+    if not graph.has_bodies:
+        return audit_program(program, options)
+    operands = [x for step in steps for x in step.operands or ()]
+    ends = graph.with_outputs((*graph.outputs, *operands))
+    run = unrolled(ends, *bind(graph, program.inputs, program.keywords))
+    twins = run.graph.outputs[len(graph.outputs) :]
+    run.graph.set_interface(outputs=run.graph.outputs[: len(graph.outputs)])
+    mapping = {x.index: twin for x, twin in zip(operands, twins, strict=True)}
     arguments = tuple(run.graph.inputs[: run.arguments])
-    facts = RecordedFacts(tuple(run.steps), arguments=arguments)
+    steps = (*run.steps, *(step.remap(mapping) for step in steps))
+    facts = RecordedFacts(steps, arguments=arguments)
     report = audit_program(AuditedProgram(run.graph, run.arrays, facts), options)
-    return report.of_graph(program if as_dtype is None else report.graph, program)
+    return report.of_graph(graph if options.as_dtype is None else report.graph, graph)
 
 
 def audit_program(program: AuditedProgram, options: AuditOptions) -> CastReport:

@@ -36,14 +36,15 @@ from graphir.runtime.cli.programs import (
     Draws,
     ProgramCall,
     file_of,
+    following,
     load_call,
     load_graph,
     load_run,
     require_arguments,
 )
-from graphir.runtime.recording import record
 from graphir.runtime.recording.flat_code import Script
 from graphir.runtime.recording.recording import Recording
+from graphir.runtime.sources.programs import record_program
 from graphir.source_text import displayed_path
 
 
@@ -133,7 +134,7 @@ def load_audit(args: argparse.Namespace, blame: bool = True) -> Callable[..., Ca
             f"{args.program} takes no arguments after --", fix="give its inputs by --input VALUE"
         )
     if isinstance(program, Graph) or (
-        isinstance(program, ProgramCall) and program.library != "numpy"
+        isinstance(program, ProgramCall) and program.library == "jax"
     ):
         graph, values = load_run(args, program, draws=draws)
         return partial(audit, graph, *values, blame=blame)
@@ -221,15 +222,16 @@ def load_report(
 ) -> CastReport:
     """Return the report of the casts of what a command names: of `program`, if it is loaded.
 
-    A function of NumPy is recorded on the values of its inputs, as `audit` does; with types among
-    them, it is traced. Where the trace refuses the function, or computes a part of it at once, the
-    function is recorded on values that are drawn for the types, if it runs on them.
+    A function of NumPy or torch is recorded on the values of its inputs, as `audit` does; with
+    types among them, the graph is that for all values. Where a function has no such graph, or NumPy
+    computes a part of it at once, it is recorded on values that are drawn for the types, if it runs
+    on them.
     """
     program = program or load_call(args)
-    is_call = isinstance(program, ProgramCall) and program.library == "numpy"
-    if not is_call or not args.inputs or args.rules is not None:
+    if not isinstance(program, ProgramCall) or program.library == "jax" or args.rules is not None:
         return cast_report(load_graph(args, program))
-    assert isinstance(program, ProgramCall)
+    if program.library == "numpy" and not args.inputs:
+        return cast_report(load_graph(args, program))
     if not _has_types((program.positional, program.keywords)):
         return load_recording(args, program).report()
     graph: Graph | None = None
@@ -239,7 +241,7 @@ def load_report(
         graph = load_graph(args, program)
     except Exception as error:  # the program's own errors too: it may run on values alone
         refusal = error
-    if graph is None or graph.provenance.unseen:
+    if graph is None or (program.library == "numpy" and graph.provenance.unseen):
         draws = Draws(getattr(args, "seed", 0))
         try:
             return load_recording(args, draws.call(program), draws.notes).report()
@@ -254,18 +256,18 @@ def load_report(
 def load_recording(
     args: argparse.Namespace, program: Script | ProgramCall, draw_notes: Sequence[str] = ()
 ) -> Recording:
-    """Return the recording of a script, or of a call of a NumPy function.
+    """Return the recording of a script, or of a call of a function of NumPy or torch.
 
     What the program prints is on stderr. Notes about values that were drawn are those of its
     graph, for reports of it.
     """
-    function: Any = program
-    positional, keywords = list[Any](), dict[str, Any]()
-    if isinstance(program, ProgramCall):
-        function, _, positional, keywords = program
-        require_arguments(args.program, function, positional, keywords, BY_INPUT)
+    call = program if isinstance(program, ProgramCall) else ProgramCall(program, "numpy", [], {})
+    if call is program:
+        require_arguments(args.program, call.function, call.positional, call.keywords, BY_INPUT)
     with redirect_stdout(sys.stderr):  # stdout has the report alone
-        recording = record(function, *positional, rules=args.rules or "numpy", **keywords)
+        recording = record_program(*call, args.rules)
+    if call.library != "numpy":
+        following(args.rules, recording.graph)
     recording.graph.describe(notes=[*recording.graph.notes, *draw_notes])
     return recording
 

@@ -486,6 +486,10 @@ def load_call(args: argparse.Namespace, draws: Draws | None = None) -> Graph | S
     library = args.library or library_of(program, (*positional, *keywords.values()))
     if library == "torch" and isinstance(program, type):
         program = module_instance(program)
+    if not args.inputs and library != "numpy":
+        graph = _built(args.program, program, library, args.rules)
+        if graph is not None:
+            return following(args.rules, graph)
     return ProgramCall(program, library, positional, keywords)
 
 
@@ -543,7 +547,7 @@ def _import_named(
     if isinstance(program, Script):
         raise ExecutionError(f"{args.program}: name what it defines, as in {args.program}:function")
     function, library, positional, keywords = program
-    if not args.inputs:
+    if not args.inputs and library == "numpy":
         result = _built(args.program, function, library, args.rules)
         if result is not None:
             return ImportedProgram(following(args.rules, result), [])

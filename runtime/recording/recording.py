@@ -41,7 +41,7 @@ from graphir.public import (
     TensorType,
 )
 from graphir.public import rules as rules_named
-from graphir.runtime.audit.audit import AuditState, audit_program, run_passes
+from graphir.runtime.audit.audit import AuditState, audit_graph, audit_program, run_passes
 from graphir.runtime.audit.blocked_run import as_floats
 from graphir.runtime.audit.exact_arrays import wide_dtype
 from graphir.runtime.audit.opaque import OpaqueStep, RecordedFacts
@@ -167,10 +167,13 @@ class Recording:
                 got=f"{described(self.result)}{steps_text}",
                 fix="return arrays of numbers that NumPy computes from the arguments",
             )
+        options = AuditOptions(blame, memory, as_dtype)
+        if self.graph.provenance.library:  # the outputs are those of the graph
+            return audit_graph(AuditedProgram(self.graph, self.inputs, self.beyond), options)
         program = AuditedProgram(
             self.graph, self.inputs, self.beyond, self.outputs, self.names, self.rounds
         )
-        return self._with_given(audit_program(program, AuditOptions(blame, memory, as_dtype)))
+        return self._with_given(audit_program(program, options))
 
     def _first_unrecorded(self) -> Sequence[Note | OpaqueStep]:
         """Return the first five notes and steps, which may say where values left the recording."""

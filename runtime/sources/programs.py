@@ -13,10 +13,11 @@ from graphir.import_names import optional
 from graphir.numpy_api.trace import trace
 from graphir.promotion import RulesLike
 from graphir.public import DType, Graph, GraphError, Location, TensorType
+from graphir.runtime.recording.recording import Recording, record
 from graphir.runtime.sources.folding import Folding
 from graphir.runtime.sources.jax_.source import from_jax
 from graphir.runtime.sources.libraries import Library
-from graphir.runtime.sources.torch_.source import from_torch, tensors_of
+from graphir.runtime.sources.torch_.source import from_torch, record_torch, tensors_of
 from graphir.runtime.sources.torch_.tensors import array_of, tensor_of
 from graphir.runtime.user_code import PROJECT
 from graphir.source_text import displayed_path
@@ -52,6 +53,22 @@ def import_program(
         imported = _import_numpy(program, args, keywords, rules)
     _locate_inputs(imported.graph, program)
     return imported
+
+
+def record_program(
+    program: Callable[..., Any],
+    library: Library,
+    args: Sequence[Any],
+    keywords: Mapping[str, Any],
+    rules: RulesLike | None = None,
+) -> Recording:
+    """Return the recording of one run of a program of NumPy or torch; see `import_program`."""
+    if library == "numpy":
+        return record(program, *args, rules=rules or "numpy", **keywords)
+    (args, keywords), _ = _torch_arguments(args, keywords)
+    recording = record_torch(program, *args, **keywords)
+    _locate_inputs(recording.graph, program)
+    return recording
 
 
 def _locate_inputs(graph: Graph, program: Callable[..., Any]) -> None:
@@ -125,6 +142,17 @@ def _import_torch(
 ) -> ImportedProgram:
     """Import a program of torch."""
     torch = optional("torch", "torch", "a program of torch")
+    (args, keywords), stand_ins = _torch_arguments(args, keywords)
+    tensors = tensors_of(torch, program, args, keywords)
+    values = [None if id(x) in stand_ins else array_of(torch, x) for x in tensors]  # before the run
+    return ImportedProgram(from_torch(program, *args, **keywords), values)
+
+
+def _torch_arguments(
+    args: Sequence[Any], keywords: Mapping[str, Any]
+) -> tuple[tuple[Any, Any], dict[int, Any]]:
+    """Return arguments with tensors for arrays and types, and the tensors of types by their ids."""
+    torch = optional("torch", "torch", "a program of torch")
     stand_ins: dict[int, Any] = {}
 
     def argument(leaf: Any) -> Any:
@@ -135,10 +163,7 @@ def _import_torch(
         return tensor_of(torch, leaf) if isinstance(leaf, (np.ndarray, np.generic)) else leaf
 
     tree_map = torch.utils._pytree.tree_map
-    args, keywords = tree_map(argument, (tuple(args), dict(keywords)))
-    tensors = tensors_of(torch, program, args, keywords)
-    values = [None if id(x) in stand_ins else array_of(torch, x) for x in tensors]  # before the run
-    return ImportedProgram(from_torch(program, *args, **keywords), values)
+    return tree_map(argument, (tuple(args), dict(keywords))), stand_ins
 
 
 def module_instance(module: type) -> Any:

@@ -7,9 +7,9 @@ from typing import Any
 
 from graphir.passes import CastReport, cast_report
 from graphir.passes.reports.text import report_text
-from graphir.public import DType, Graph
+from graphir.public import DType
 from graphir.runtime.recording import record
-from graphir.runtime.sources import from_jax, from_torch
+from graphir.runtime.sources import from_jax, record_torch
 from graphir.runtime.testing.signatures import dtype_text, library_of, result_leaves
 
 
@@ -24,7 +24,10 @@ def _run(
     """Return the dtypes of the results of a call, by their paths, and the report of its casts."""
     library = library_of([*args, *keywords.values()])
     if library:
-        graph: Graph = (from_jax if library == "jax" else from_torch)(function, *args, **keywords)
+        if library == "jax":
+            graph = from_jax(function, *args, **keywords)
+        else:
+            graph = record_torch(function, *args, **keywords).graph
         several = len(graph.outputs) > 1
         dtypes = {
             f"[{place}]" if several else "result": str(getattr(x.type, "dtype", ""))

@@ -21,7 +21,7 @@ from graphir.runtime.recording.values import (
     plain,
     recording_with,
 )
-from graphir.runtime.sources import from_jax, from_torch
+from graphir.runtime.sources import from_jax, record_torch
 from graphir.runtime.testing.budget import MOST_RECORDINGS, CallSignature
 from graphir.runtime.testing.facts import Facts, Span
 from graphir.runtime.testing.instrument import WatchedFunction
@@ -136,7 +136,7 @@ class ShadowCalls:
         side.idle_since, has_ended = None, False
         try:
             if library:
-                source = from_jax if library == "jax" else from_torch
+                source = from_jax if library == "jax" else _torch_graph
                 self._trace(signature, partial(source, function, *args, **keywords))
                 return False
             self._result = session.call(function, args, keywords)
@@ -249,3 +249,7 @@ class ShadowCalls:
             self._raising.append(message)
         else:
             self.side.send(message, later=True)
+
+
+def _torch_graph(function: Callable[..., Any], *args: Any, **keywords: Any) -> Graph:
+    return record_torch(function, *args, **keywords).graph

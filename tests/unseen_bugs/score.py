@@ -146,36 +146,22 @@ def clean_library(module: Any) -> str:
     return next((library for name, library in names.items() if name in vars(module)), "numpy")
 
 
-def audited(library: str, module: Any) -> Any:
-    """Return the audit of a program on its inputs, with what its library's report says."""
+def audited(library: Any, module: Any) -> Any:
+    """Return the audit of a program on its inputs, as the command line makes it."""
     from graphir.passes import cast_report
-    from graphir.runtime import audit, from_jax, from_onnx, from_torch, record
+    from graphir.runtime import audit, from_onnx
+    from graphir.runtime.sources.programs import import_program, record_program
 
-    inputs = module.inputs()
-    if library == "numpy":
-        return record(module.main, *inputs).audit()
     if library == "onnx":
-        graph = from_onnx(module.model())
-        return audit(graph, **inputs)
-    graph = {"jax": from_jax, "torch": from_torch}[library](module.main, *inputs)
+        return audit(from_onnx(module.model()), **module.inputs())
+    if library != "jax":
+        return record_program(module.main, library, module.inputs(), {}).audit()
+    graph, values = import_program(module.main, library, module.inputs(), {})
     try:
-        import numpy as np
-
-        arrays = [np.asarray(x) for x in leaves(inputs)]
-        return audit(graph, *arrays)
+        return audit(graph, *values)
     except Exception as error:  # the casts remain
-        report = cast_report(graph)
         print(f"no audit: {str(error)[:200]}", file=sys.stderr)
-        return report
-
-
-def leaves(inputs: Any) -> list[Any]:
-    """Return the arrays of a program's inputs in the order of the graph's."""
-    if isinstance(inputs, dict):
-        return [x for key in sorted(inputs) for x in leaves(inputs[key])]
-    if isinstance(inputs, (list, tuple)):
-        return [x for each in inputs for x in leaves(each)]
-    return [inputs] if hasattr(inputs, "shape") else []
+        return cast_report(graph)
 
 
 if __name__ == "__main__":

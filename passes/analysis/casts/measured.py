@@ -201,7 +201,10 @@ def parts_unseen(graph: Graph) -> list[Unseen]:
         for call in _live_calls(graph)
         if (inside := casts_inside(call.attrs["callee"], call.args, call.type))
     )
-    folded = (Unseen(*part, casts=True) for part in graph.provenance.unseen)
+    folded = (
+        Unseen(part.what, part.location, part.reason, casts=not part.decides, decides=part.decides)
+        for part in graph.provenance.unseen
+    )
     return unique_parts([*folded, *calls])
 
 

@@ -362,6 +362,9 @@ def source_edit(row: CastRow) -> Edit | None:
         return words(place, syntax.cast_of(name, row.source))
     if row.kind != "explicit" or not library or source is None or not source.operand(0):
         return None
+    operand = row.symbol.args[0]
+    if operand.op is ops.constant and operand.location == place:
+        return None  # an array of NumPy of which this call makes a tensor
     if row.source.is_inexact or not row.target.is_inexact:
         is_of_floats = row.source.is_inexact and row.target.is_inexact
         return code_edit(place, source.operand(0), dtype=row.source) if is_of_floats else None

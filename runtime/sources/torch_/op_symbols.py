@@ -193,6 +193,16 @@ class OpSymbols:
         return self.cast(symbol, type_.dtype, "result", f"torch.{name_of(op)}")
 
 
+def written_by(op: AtenOp, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+    """Return the tensors that an op writes to."""
+    targets: list[Any] = []
+    for i, argument in enumerate(op._schema.arguments):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            value = args[i] if i < len(args) else kwargs.get(argument.name)
+            targets += () if value is None else value if isinstance(value, list) else [value]
+    return targets
+
+
 def is_random(torch: Torch, op: AtenOp, real: Arguments) -> bool:
     """Whether an op draws random values."""
     has_generator = any(argument.name == "generator" for argument in op._schema.arguments)

@@ -25,15 +25,25 @@ from graphir.import_names import optional
 from graphir.ir.liveness import live_mask
 from graphir.location import ASSIGN, Location
 from graphir.passes import dead_code
-from graphir.public import Graph, GraphError, GraphirError, Symbol, ops, rules
+from graphir.public import DType, Graph, GraphError, GraphirError, Symbol, ops, rules
 from graphir.runtime.audit.audit import audit
+from graphir.runtime.audit.opaque import RecordedFacts
 from graphir.runtime.error_notes import MOST_AUDITED, ProgramValues, grave_losses, noting_errors
+from graphir.runtime.recording.captured import slots
+from graphir.runtime.recording.recording import Recording
 from graphir.runtime.sources.folding import Folding, note_draws
 from graphir.runtime.sources.op_rows import identifier
 from graphir.runtime.sources.torch_.aten_rows import AtenRun
 from graphir.runtime.sources.torch_.decompositions import Replacements, functional_op, name_of
 from graphir.runtime.sources.torch_.frames import TorchSites
-from graphir.runtime.sources.torch_.op_symbols import OpSymbols, is_random
+from graphir.runtime.sources.torch_.leaving_values import (
+    TEXTS,
+    LeftValues,
+    depends_on_inputs,
+    leaving_error,
+    values_read,
+)
+from graphir.runtime.sources.torch_.op_symbols import OpSymbols, is_random, written_by
 from graphir.runtime.sources.torch_.tensors import (
     Arguments,
     AtenOp,
@@ -62,8 +72,28 @@ def from_torch(function: Function, /, *args: Any, **keywords: Any) -> Graph:
     the op `call`. A torch.export.ExportedProgram runs on its example inputs, and what torch.compile
     returns runs uncompiled. The notes of the graph name what it leaves out or varies: checks of
     values, writes to arguments and parameters that are no results, random ops. Raises GraphError
-    where another value leaves the graph, as x.item() does.
+    where another value leaves the graph, as x.item() does: see `record_torch`.
     """
+    return _recorder(function, args, keywords).graph
+
+
+def record_torch(function: Function, /, *args: Any, **keywords: Any) -> Recording:
+    """Run a PyTorch function or module, and record the graph of this run, as `record` does.
+
+    The graph is that of `from_torch`, but values of tensors may leave it for Python and NumPy, as
+    by `int(t)`, `if t > 0` and `t.numpy()`: it holds where these are as in this run. Each such
+    place is a part of the program that was not seen, and an audit says whether the value has an
+    error there. Tensors that are made of the values again, as by torch.from_numpy, are constants.
+    """
+    recorder = _recorder(function, args, keywords, one_run=True)
+    return recorder.recording()
+
+
+@uncollected
+def _recorder(
+    function: Function, args: Sequence[Any], keywords: Mapping[str, Any], one_run: bool = False
+) -> TorchRecorder:
+    """Return the recorder of a finished run of a function."""
     torch = optional("torch", "torch", "from_torch")
     if torch.get_default_dtype() is not torch.float32:
         raise GraphError(
@@ -75,7 +105,8 @@ def from_torch(function: Function, /, *args: Any, **keywords: Any) -> Graph:
         "_orig_mod" if isinstance(function, torch.nn.Module) else "_torchdynamo_orig_callable"
     )
     function = getattr(function, compiled, function)
-    recording = TorchRecorder(torch, getattr(function, "__name__", type(function).__name__))
+    name = getattr(function, "__name__", type(function).__name__)
+    recording = TorchRecorder(torch, name, one_run)
     if isinstance(function, torch.export.ExportedProgram):
         program: Function = function
         if not args and not keywords:
@@ -84,7 +115,8 @@ def from_torch(function: Function, /, *args: Any, **keywords: Any) -> Graph:
         recording.sites.follow(function)
     args, keywords = recording.separate_inputs(args, keywords)
     recording.declare(_arguments(function, args, keywords), function)
-    return recording.run(lambda: function(*args, **keywords), function)
+    recording.run(lambda: function(*args, **keywords), function)
+    return recording
 
 
 def tensors_of(
@@ -173,10 +205,18 @@ class _TensorValues(ProgramValues):
 
 
 class TorchRecorder:
-    """A run of a function whose ops become symbols. `torch` is the module."""
+    """A run of a function whose ops become symbols. `torch` is the module.
 
-    def __init__(self, torch: Torch, name: str) -> None:
+    Of `one_run`, values may leave the graph.
+    """
+
+    def __init__(self, torch: Torch, name: str, one_run: bool = False) -> None:
         self.torch = torch
+        self._one_run, self._result = one_run, None
+        self._values: dict[str, NDArray[Any]] = {}  # of arguments, by the names of inputs
+        self._left = LeftValues(self.run.__code__)
+        self._shared: dict[int, tuple[Any, Any]] = {}  # with NumPy, and the last known values
+        self._outputs: list[Any] = []
         self.graph = Graph(identifier(name), rules=rules("torch").of_release(torch.__version__))
         self.graph.describe(library="torch")
         self.sites = TorchSites(torch)
@@ -217,6 +257,9 @@ class TorchRecorder:
                     if self.tensors.is_new(tensor):  # not tied, nor a view of another
                         symbol = self._parameter_input(tensor, name, prefix)
                         self.tensors.add_outer(tensor, symbol, prefix + name)
+        for slot in slots(function, kinds=(self.torch.nn.Module,)):
+            if isinstance(slot.value, self.torch.nn.Module):  # and no tuple of arrays
+                self._name_parameters(slot.value)
 
     def separate_inputs(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Any, Any]:
         """Return arguments of which no two share memory, but with parameters of modules."""
@@ -257,6 +300,8 @@ class TorchRecorder:
         self._check(tensor, name)
         if self.tensors.is_new(tensor):  # not a tied parameter, or a view of one
             symbol = self.graph.input(type_of(tensor), name=self._free(name))
+            if self._one_run:
+                self._values[self.graph.input_names[-1]] = array_of(self.torch, tensor)
             self._arguments[self.graph.input_names[-1]] = tensor
             self.tensors.add_outer(tensor, symbol, name)
 
@@ -293,8 +338,8 @@ class TorchRecorder:
 
     # -- the run
 
-    def run(self, program: Callable[[], Any], function: Function) -> Graph:
-        """Run a program, the call of a function, and return its graph."""
+    def run(self, program: Callable[[], Any], function: Function) -> None:
+        """Run a program, the call of a function, and finish its graph."""
         self.ops.mode, mode = self._op_mode(), self._function_mode()
         with ExitStack() as stack:
             stack.enter_context(noting_errors(_TensorValues(self.torch, self, function)))
@@ -305,17 +350,36 @@ class TorchRecorder:
             stack.enter_context(self.ops.mode)
             stack.enter_context(mode)
             stack.enter_context(note_draws(lambda text: self._notes.setdefault(text)))
-            result = program()
-        self._add_outputs(result)
+            self._result = program()
+        self._add_outputs(self._result)
         self._note_hidden_writes()
         self._note_sizes()
-        graph = dead_code(self.graph)
-        graph.describe(
+        outputs = self.graph.outputs
+        self.graph.set_interface(outputs=(*outputs, *self._left.operands))  # which stay live
+        self.graph = dead_code(self.graph)
+        twins = iter(self.graph.outputs[len(outputs) :])
+        self.graph.set_interface(outputs=self.graph.outputs[: len(outputs)])
+        self._left.remap(twins)
+        self.graph.describe(
             notes=[*self._notes],
-            unseen=self._folding.unseen(graph, function),
+            unseen=[*self._left.parts(), *self._folding.unseen(self.graph, function)],
             defaults=self._defaults,
         )
-        return graph
+
+    def recording(self) -> Recording:
+        """Return the recording of the finished run."""
+        graph, values = self.graph, {**self._defaults, **self._values}
+        pairs = zip(graph.input_names, graph.inputs, strict=True)
+        arguments = tuple(symbol for name, symbol in pairs if name in self._values)
+        return Recording(
+            self._result,
+            graph,
+            tuple(values[name] for name in graph.input_names),
+            tuple(_map(self.torch, partial(array_of, self.torch), self._outputs)),
+            (),
+            RecordedFacts(tuple(self._left.steps), arguments=arguments),
+            tuple(f"output{place}" for place in range(len(graph.outputs))),
+        )
 
     def _op_mode(self) -> Any:
         """Return the mode in which PyTorch passes each ATen op to `_dispatch`."""
@@ -335,7 +399,7 @@ class TorchRecorder:
     def _function_mode(self) -> Any:
         """Return the mode in which PyTorch passes its functions to `_call`, before their ops."""
         replacements = Replacements(
-            self.torch, lambda tensor: _depends_on_inputs(self.tensors[self._plain(tensor)])
+            self.torch, lambda tensor: depends_on_inputs(self.tensors[self._plain(tensor)])
         )
 
         def watch(mode: Any, func: Function, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -349,10 +413,13 @@ class TorchRecorder:
     def _call(self, func: Function, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Call a function of PyTorch, unless it takes the values of tensors out of the graph."""
         name = getattr(func, "__name__", "")
-        self._refuse_leaving(_values_read(func, args, kwargs))
+        self._take_out(values_read(func, args, kwargs))
         if name == "lstm":
             return self.sites.lstm(func, args)
         result = func(*args, **kwargs)
+        if name in ("numpy", "__array__"):
+            self._left.arrays[id(result)] = result, self.tensors[self._plain(args[0])]
+            self._share(args[0])
         if name in _MAKERS and args:
             dtype = dtype_of(result.dtype).to_numpy()
             self._folding.note_array(f"torch.{name}", self.sites.location(), args[0], dtype)
@@ -360,15 +427,26 @@ class TorchRecorder:
 
     def _add_outputs(self, result: Any) -> None:
         """Add the tensors of the result of the program; if it has none, those that it wrote to."""
-        leaves = [x for _, x in paths(self.torch, result) if isinstance(x, self.torch.Tensor)]
-        leaves = leaves or [*self._writes.values()]
-        if not leaves:
-            raise GraphError("the function returns no tensor, and writes to none", got=repr(result))
         last = self.graph.symbols[-1].location if self.graph.symbols else self.sites.location()
+        leaves = [x for _, x in paths(self.torch, result)]
+        self._follow_numpy(leaves)
         try:
-            self.graph.output(*[self._read(leaf) for leaf in leaves])
+            pairs = [pair for x in leaves for pair in self._output(x)]
+            pairs = pairs or [pair for x in self._writes.values() for pair in self._output(x)]
+            pairs = pairs or self._left.values
+            self._outputs = [value for _, value in pairs]
+            self.graph.output(*[symbol for symbol, _ in pairs])
         except GraphirError as error:  # after the program: its last line that computes
             raise error.at(last, "return") from None
+        if not pairs:
+            raise GraphError("the function returns no tensor, and writes to none", got=repr(result))
+
+    def _output(self, leaf: Tensor) -> list[tuple[Symbol, Any]]:
+        """Return the symbol and the value of a leaf of the result; none of what has no symbol."""
+        if isinstance(leaf, self.torch.Tensor):
+            return [(self._read(leaf), leaf)]
+        array, symbol = self._left.arrays.get(id(leaf), (None, None))
+        return [] if symbol is None else [(symbol, np.array(array))]
 
     def _note_hidden_writes(self) -> None:
         """Note the arguments and parameters whose written values are no outputs."""
@@ -393,20 +471,21 @@ class TorchRecorder:
         if isinstance(op, self.torch._ops.HigherOrderOperator):
             raise GraphError("control flow has no row", fix="use torch.where", op=f"{op}")
         with self.graph.at(self.sites.location()):
-            targets = _targets(op, args, kwargs)
+            targets = written_by(op, args, kwargs)
+            self._follow_numpy((args, kwargs))
             if targets:
-                return self._in_place(op, args, kwargs, targets)
+                result = self._in_place(op, args, kwargs, targets)
+                for key in self._shared.keys() & set(map(self.tensors.key, targets)):
+                    self._share(self._shared[key][0])
+                return result
             if any(x.is_meta for x in self._tensors((args, kwargs))):
                 return op(*args, **kwargs)  # PyTorch's own question for a shape
             if name_of(op) == "lift_fresh":  # of torch.tensor, whose values no op has made
-                self.tensors[args[0]] = self.ops.constant(args[0])
+                self.tensors[args[0]] = self._made(args[0])
+                self._share(args[0])
             operands = self._operands(args, kwargs, op.is_view)
-            if name_of(op) == "_pack_padded_sequence" and _depends_on_inputs(operands[0][1]):
-                raise GraphError(
-                    "the lengths of a packed sequence depend on the inputs, and decide what runs",
-                    got=str(operands[0][1].type),
-                    fix="pass them as a list, or as a tensor that the function has from outside",
-                )
+            if name_of(op) == "_pack_padded_sequence" and depends_on_inputs(operands[0][1]):
+                self._take_out_lengths(args[1], operands[0][1])
             result = op(*args, **kwargs)
             results = self._tensors(result)
             if name_of(op) in _EMPTY:
@@ -417,7 +496,7 @@ class TorchRecorder:
                 for tensor, symbol in zip(results, symbols, strict=True):
                     self.tensors[tensor] = symbol
             elif not results and name_of(op) in _READING:
-                self._refuse_leaving(args)
+                self._take_out(args)
         return result
 
     def _in_place(
@@ -481,6 +560,29 @@ class TorchRecorder:
             self.tensors[tensor] = symbol
         return result, symbols[len(others) :]
 
+    def _made(self, tensor: Tensor) -> Symbol:
+        """Return the symbol of a new tensor; of a number that it rounds, that of the store."""
+        call = self.sites.function
+        number = call.arguments[0][2] if call is not None and call.name == "__setitem__" else None
+        if not isinstance(number, float) or tensor.numel() != 1 or tensor.item() == number:
+            return self.ops.constant(tensor)
+        symbol = self.graph.constant_of((DType.weak_float, np.asarray(number)), number)
+        return self.ops.cast(symbol, dtype_of(tensor.dtype), "value", "copy_", ASSIGN)
+
+    def _share(self, tensor: Tensor) -> None:
+        """Keep the values of a tensor that may share its memory with an array of NumPy."""
+        if not tensor.untyped_storage().resizable():
+            self._shared[self.tensors.key(tensor)] = tensor, array_of(self.torch, tensor)
+
+    def _follow_numpy(self, values: Tensor) -> None:
+        """Take in what NumPy has written to memory that it shares with tensors among values."""
+        keys = {self.tensors.key(x) for x in self._tensors(values)} if self._shared else ()
+        for tensor, before in [self._shared[key] for key in keys if key in self._shared]:
+            if array_of(self.torch, tensor).tobytes() != before.tobytes():
+                self.tensors.write(tensor, self.ops.constant(tensor))
+                self._share(tensor)
+                self._note("what NumPy has written to the memory of a tensor is constant")
+
     def _copied_value(self, value: Tensor, dtype: Any) -> Symbol:
         """Return the symbol of what `copy_` stores: a tensor, or a number in a dtype."""
         if isinstance(value, Symbol):
@@ -498,7 +600,7 @@ class TorchRecorder:
             self.tensors.write(target, value)
             if self.tensors.outer_name(target):
                 self._writes[id(target)] = target
-            elif not target.untyped_storage().resizable() and _depends_on_inputs(value):
+            elif not target.untyped_storage().resizable() and depends_on_inputs(value):
                 self._note("NumPy shares the memory that is written; what it reads is constant")
 
     def _operands(self, args: Sequence[Any], kwargs: Any, is_view: bool = False) -> tuple[Any, Any]:
@@ -517,6 +619,16 @@ class TorchRecorder:
             self._note("what PyTorch has written to an empty tensor is constant")
         return self.tensors[tensor]
 
+    def _take_out_lengths(self, tensor: Tensor, lengths: Symbol) -> None:
+        """Let the lengths of a packed sequence leave the graph of one run; else GraphError."""
+        if not self._one_run:
+            raise GraphError(
+                "the lengths of a packed sequence depend on the inputs, and decide what runs",
+                got=str(lengths.type),
+                fix="pass them as a list, or as a tensor that the function has from outside",
+            )
+        self._take_out((tensor,))
+
     def _plain(self, tensor: Tensor) -> Any:
         """Return the tensor that a transform of torch.func has wrapped."""
         functorch = self.torch._C._functorch
@@ -527,53 +639,27 @@ class TorchRecorder:
     def _tensors(self, value: Tensor) -> list[Any]:
         return tensors_in(self.torch, value)
 
-    def _refuse_leaving(self, values: Sequence[Any]) -> None:
-        """Raise GraphError if the value of a tensor that depends on inputs leaves the graph.
+    def _take_out(self, values: Sequence[Any]) -> None:
+        """Let the values of tensors that depend on inputs leave the graph, or raise GraphError.
 
-        A value that the program only checks or prints may leave it.
+        A value that the program only checks or prints may leave any graph; others leave the graph
+        of one run.
         """
         tensors = self._tensors(values) if values else ()
         symbols = [self.tensors[self._plain(x)] for x in tensors]
-        symbols = [x for x in symbols if _depends_on_inputs(x)]
+        symbols = [x for x in symbols if depends_on_inputs(x)]
         if not symbols:
             return
         function = self.sites.function.name if self.sites.function else "item"
-        use, reader = self.sites.unused(function in _TEXTS), self.sites.reader()
+        use = self.sites.unused(function in TEXTS)
         if use:
             self._note(f"the graph leaves out the {use} of a value ({function})")
-            return
-        by_function = _FIXES.get(function, "use torch.where, or pass the value as an argument")
-        raise GraphError(
-            "the value of a tensor leaves the graph, which holds for all values",
-            reason=f"{reader} reads it" if reader else "",
-            got=str(symbols[0].type),
-            fix=_FIXES_OF_READERS.get(reader.partition(":")[0], by_function),
-            op=function,
-        ).at(self.sites.location(), function)
+        elif self._one_run and not self.ops.outer:
+            value = array_of(self.torch, self._plain(next(iter(tensors))))
+            self._left.add(function, symbols, value, self.sites)
+        else:
+            raise leaving_error(function, symbols[0], self.sites)
 
-
-_TEXTS = frozenset(("__format__", "__repr__", "__str__"))
-
-_FIXES = {
-    **dict.fromkeys(_TEXTS, "leave the text out, or print x.shape and x.dtype"),
-    **dict.fromkeys(("__index__", "__int__"), "pass the number as an argument"),
-    **dict.fromkeys(
-        ("numpy", "tolist", "__array__", "__dlpack__"), "compute with PyTorch's functions instead"
-    ),
-    **dict.fromkeys(("tensor", "as_tensor", "asarray", "new_tensor", "new"), "use torch.stack"),
-    "one_hot": "pass num_classes",
-    **dict.fromkeys(("clamp", "clip"), "pass both bounds as tensors, or both as numbers"),
-    "tensor_split": "pass the indices as numbers",
-}
-"""What to write in place of a function that takes a value out of the graph."""
-
-_FIXES_OF_READERS = {
-    "torch/amp/grad_scaler.py": (
-        "make the optimizer with fused=True, whose op itself decides whether to take the step",
-        "call scaler.unscale_(optimizer), and take the step outside of the graph",
-    ),
-}
-"""What to write in place of a call of an installed package, by the file that reads the value."""
 
 _EMPTY = frozenset(
     ("empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "empty_permuted")
@@ -582,29 +668,6 @@ _EMPTY = frozenset(
 
 _READING = frozenset(("_local_scalar_dense", "equal", "is_nonzero", "item", "allclose"))
 """The ops that read values."""
-
-_NUMBERS = frozenset(("__float__", "__int__", "__index__", "__complex__"))
-
-_LEAVING = frozenset(("numpy", "tolist", "__array__", "__dlpack__")) | _NUMBERS | _TEXTS
-"""The methods of tensors that read values without an op, as torch.Tensor([x[0]]) does by float."""
-
-
-def _values_read(
-    function: Function, args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> Sequence[Any]:
-    """Return the arguments whose values a function of PyTorch reads without an op."""
-    match getattr(function, "__name__", ""):
-        case name if name in _LEAVING:
-            return args[:1]
-        case "tensor" | "as_tensor" | "asarray" | "new_tensor" | "new":
-            return [x for x in (*args, *kwargs.values()) if isinstance(x, (list, tuple))]
-        case "__getitem__" | "__setitem__" if isinstance(args[1], tuple):
-            return [x for x in cast("tuple[Any, ...]", args[1]) if isinstance(x, list)]
-        case "tensor_split":
-            return (*args[1:], *kwargs.values())
-        case _:
-            return ()
-
 
 _MAKERS = ("tensor", "as_tensor", "asarray", "scalar_tensor")
 """The constructors of torch that make a tensor of Python numbers, or of arrays."""
@@ -616,30 +679,8 @@ def kwargs_of(op: AtenOp, kwargs: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in kwargs.items() if name in names}
 
 
-def _targets(op: AtenOp, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
-    """Return the tensors that an op writes to."""
-    targets: list[Any] = []
-    for i, argument in enumerate(op._schema.arguments):
-        if argument.alias_info is not None and argument.alias_info.is_write:
-            value = args[i] if i < len(args) else kwargs.get(argument.name)
-            targets += () if value is None else value if isinstance(value, list) else [value]
-    return targets
-
-
 def _map(torch: Torch, function: Callable[[Any], Any], value: Tensor) -> Any:
     return torch.utils._pytree.tree_map_only(torch.Tensor, function, value)
-
-
-def _depends_on_inputs(symbol: Symbol) -> bool:
-    visited, pending = set[int](), [symbol]
-    while pending:
-        each = pending.pop()
-        if each.op is ops.input or (each.op is ops.control.call and not each.args):
-            return True
-        if each.index not in visited:
-            visited.add(each.index)
-            pending += each.args
-    return False
 
 
 def _arguments(

@@ -62,6 +62,11 @@ def helper(x):
 
 def failing(x):
     return helper(x) @ torch.ones(7)
+
+def steps(x):
+    for _ in range(int(x.abs().max()) + 1):
+        x = x.double()
+    return x.numpy()
 """
 NUMPY = """
 import numpy as np
@@ -138,6 +143,20 @@ def test_a_function_of_torch_and_of_numpy() -> None:
     assert casts("casts", "npy_of_tests.py:scale", *types) == [("lhs", "float32", "float64", 5)]
     out = cli("run", "npy_of_tests.py:scale", "--input", "x.npy", "--input", "7")[1]
     assert out.startswith("output0: float64[4, 3]\n[[ 0.")
+
+
+def test_a_function_of_torch_whose_values_leave_is_recorded_for_one_run() -> None:
+    pytest.importorskip("torch")
+    program = ("tch_of_tests.py:steps", "--input")
+    for command in ("casts", "audit"):
+        for value in ("x.npy", "float32[4, 3]"):
+            assert casts(command, *program, value)[0] == ("x", "float32", "float64", 32)
+            out = cli(command, *program, value)[1]
+            assert "decided by values: int at tch_of_tests.py:31:20 is read as a Python" in out
+            assert ("the values of input x, float32[4, 3], are drawn" in out) is ("[" in value)
+    assert "float64" in cli("annotate", *program, "x.npy")[1]
+    assert cli("draw", *program, "x.npy")[0] == 0
+    assert "record_torch(f, *args)" in refused(3, "run", *program, "x.npy")
 
 
 @pytest.mark.parametrize("command", ["lower", "draw", "plan"])

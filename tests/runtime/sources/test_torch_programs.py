@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch")
 
 from graphir import GraphError  # noqa: E402
 from graphir.passes import cast_report  # noqa: E402
-from graphir.runtime import from_torch, interpret  # noqa: E402
+from graphir.runtime import from_torch, interpret, record_torch  # noqa: E402
 from graphir.runtime.sources.op_rows import OpRows  # noqa: E402
 from graphir.runtime.sources.torch_ import op_symbols  # noqa: E402
 from tests.runtime.sources.torch_sweep import Case, outcome, tensor  # noqa: E402
@@ -415,3 +415,139 @@ def test_the_default_dtype_is_float32() -> None:
             from_torch(lambda x: x * 2.5, X)
     finally:
         torch.set_default_dtype(torch.float32)
+
+
+# -- values that leave for Python and NumPy: the graph of one run
+
+
+def _reads(x: Any) -> Any:
+    total, y = x[0, 0].item(), x * 1
+    for _ in range(int(x.shape[0] - (x > 9).sum())):
+        y = y * 0.5
+    return y + total if y.max() < 9 else y
+
+
+def _through_numpy(x: Any) -> Any:
+    array = np.sqrt(np.abs(x.numpy())).astype(np.float64)
+    return torch.from_numpy(array) * x, torch.Tensor(array.astype(np.int64)), np.asarray(x[0])
+
+
+def _written_by_numpy(x: Any) -> Any:
+    y, buffer = x * 2, np.zeros(5, np.float32)
+    shared, rows = torch.from_numpy(buffer), y[1:].numpy()
+    before = shared + x
+    buffer += 1
+    rows[0] = 7
+    y[0] = 3
+    return before, shared + x, y * 1
+
+
+def _gives_numbers(x: Any) -> list[float]:
+    values: list[float] = []
+    for scale in (1, 300):
+        values.append((x.half() * scale).sum().item())
+    return values
+
+
+def _gives_an_array(x: Any) -> Any:
+    return {"doubled": (x * 2).numpy()}
+
+
+@every(
+    ("function", "reads"),
+    [
+        (_reads, ["item", "int", "bool"]),
+        (_through_numpy, ["numpy", "array"]),
+        (_written_by_numpy, ["numpy"]),
+        (_gives_an_array, []),
+        (_gives_numbers, []),
+        (lambda x: [x, x * 2][(x > 9).sum()], ["index"]),
+        (lambda x: x * {0: 2.0}[(x > 9).sum().item()], ["item"]),
+        (lambda x: torch.tensor(x.tolist()) if torch.equal(x, x) else x, ["equal", "tolist"]),
+        (
+            lambda x: nn.utils.rnn.pack_padded_sequence(x, (x[:, 0] > 9) + 5, True).data * 1,
+            ["pack_padded_sequence"],
+        ),
+    ],
+)
+def test_the_recording_of_one_run_has_its_values_and_names_what_left(
+    function: Any, reads: list[str]
+) -> None:
+    recording = record_torch(function, X)
+    values = interpret(recording.graph, *recording.inputs)
+    values = values if isinstance(values, tuple) else (values,)
+    plain = torch.utils._pytree.tree_leaves(recording.result)
+    for value, expected in zip(values, plain, strict=True):
+        assert np.allclose(value, np.asarray(expected))
+    for part in recording.graph.provenance.unseen:
+        assert part.location.file.endswith("test_torch_programs.py")
+    assert [step.what for step in recording.beyond.steps] == reads
+    unseen = recording.report().unseen
+    assert sorted(x.what for x in unseen if x.decides) == sorted(reads)
+
+
+def test_an_audit_of_one_run_says_whether_what_left_has_an_error() -> None:
+    def by_float(x: Any) -> Any:
+        return x - (x.half() * 3).mean().item()
+
+    def by_integer(x: Any) -> Any:
+        return x * int((x.half() * 0 + 2049).long().max())
+
+    report = record_torch(by_float, X).audit()
+    (part,) = report.unseen
+    assert part.decides and "has errors" not in part.reason and "have errors" in part.reason
+    assert report.outputs[0].is_known
+    report = record_torch(by_integer, X).audit()
+    assert report.hidden and not report.outputs[0].is_known
+    assert "the error of 1 of 1 output is unknown" in str(report).splitlines()[0]
+    assert not record_torch(_reads, X).audit().outputs[0].broken
+
+
+def test_arrays_and_numbers_that_enter_have_their_lines_and_rounding() -> None:
+    def stamps(x: Any, ids: Any) -> Any:
+        seconds = torch.zeros(1)
+        seconds[0] = 1625000000.9965 + int(ids[0])
+        return x * 0 + seconds, torch.Tensor(ids.numpy()).long()
+
+    ids = torch.tensor([2**24 + 1, 3])
+    report = record_torch(stamps, X, ids).audit()
+    first = stamps.__code__.co_firstlineno
+    assert 1 < (report.outputs[0].largest or 0) < 128 and report.outputs[1].largest == 1
+    (text,) = (x for x in report.sentences if x.startswith("output1"))
+    assert f"line {first + 3} " in text and "; write" not in text
+    stores = {row.location.line: row for row in report if row.kind == "assignment"}
+    measured = stores[first + 2].measured
+    assert measured is not None and measured.changed == 1
+
+
+def test_of_many_tensors_that_one_line_casts_the_one_that_matters_is_named() -> None:
+    class Rotary(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("frequencies", 1.0 / (100 ** (torch.arange(8) / 8)))
+            self.linear = nn.Linear(8, 8)
+
+        def forward(self, t: Any) -> Any:
+            return torch.cos(t[:, None] * self.frequencies.float()) + 0 * self.linear.weight[0]
+
+    rotary, times = Rotary(), torch.arange(2000, 2004)
+
+    def narrowed(t: Any) -> Any:
+        rotary.to(torch.bfloat16)
+        return rotary(t)
+
+    def made(t: Any) -> Any:
+        return Rotary().half()(t)
+
+    first = Rotary.__init__.__code__.co_firstlineno
+    for function, name in (
+        (narrowed, " of frequencies"),
+        (made, f" of the value of line {first + 2}"),
+    ):
+        (text, *_) = record_torch(function, times).audit().sentences
+        assert f"changes 7 of 8 elements{name}" in text
+
+
+def test_the_error_of_a_value_that_leaves_names_the_recording_of_one_run() -> None:
+    with pytest.raises(GraphError, match=r"record_torch\(f, \*args\)"):
+        from_torch(_reads, X)
