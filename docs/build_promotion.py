@@ -21,7 +21,7 @@ from graphir.display import count_text
 from graphir.drawing.formats import lattice_svg
 from graphir.drawing.promotion_tables import TableCell, grid_svg, table_cell, table_svg
 from graphir.dtype_lattices.order import LAWS as JOIN_LAWS
-from graphir.promotion.explicit import EXPLICIT
+from graphir.promotion.library import EXPLICIT
 from graphir.rule_reports.facts import facts
 from graphir.rule_reports.laws import LAWS
 from graphir.rule_reports.tables import MEANINGS, Table, asymmetry, counts, ordered

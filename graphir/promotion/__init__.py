@@ -6,8 +6,8 @@ from typing import Literal, TypeAlias
 
 from graphir.dtypes import DType
 from graphir.promotion.array_api import ARRAY_API
-from graphir.promotion.explicit import EXPLICIT
 from graphir.promotion.jax import JAX, JAX_2020, JAX_LAX, JAX_STRICT, JAX_X32, JEP_OPTIONS
+from graphir.promotion.library import EXPLICIT
 from graphir.promotion.max import MAX, MAX_STRICT
 from graphir.promotion.numpy_ import CUPY, DASK, NUMPY
 from graphir.promotion.numpy_legacy import NUMPY_LEGACY

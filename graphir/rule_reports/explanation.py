@@ -13,7 +13,7 @@ from graphir.dtypes import DType
 from graphir.errors import GraphirError
 from graphir.promotion import RulesLike, rule_sets
 from graphir.promotion import rules as _rules
-from graphir.promotion.explicit import EXPLICIT
+from graphir.promotion.library import EXPLICIT
 from graphir.promotion.operands import Operand, OperandLike, operand_of, witness
 from graphir.promotion.rules import PromotionRules
 

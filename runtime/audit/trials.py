@@ -17,6 +17,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+import numpy as np
+
 from graphir.conversions import convert
 from graphir.location import INTERMEDIATE
 from graphir.ops import dtype_rules as signatures
@@ -26,6 +28,7 @@ from graphir.passes.analysis.expressions import expression
 from graphir.passes.analysis.rebuild import is_literal
 from graphir.passes.rewriter import is_conversion, origins_of
 from graphir.public import DType, GraphirError, Symbol, ops
+from graphir.runtime.audit.blocked_run import as_floats
 from graphir.runtime.audit.double_double import round_numbers
 from graphir.runtime.audit.effects import TOTAL
 from graphir.runtime.audit.exact_arrays import wide_dtype
@@ -102,7 +105,7 @@ class LossTrials:
             places = [x for x in places if self._breaks(x)] or places
         is_explained = size_of(self.errors[i]) >= LARGE
         accused = places if is_explained else [x for x in places if self._is_odd(x, i)]
-        if not accused or any(self._is_zero(x) and abs(totals[x]) >= HALF for x in places):
+        if not accused or self._is_zero(i, [x for x in places if abs(totals[x]) >= HALF]):
             return None
         least = SINGLE if is_explained else LEAST
         cures = [x for x in accused if abs(totals[x]) >= least][:SINGLES]
@@ -192,13 +195,13 @@ class LossTrials:
         is_one_op = len({x.op.name for x in steps}) == 1
         return is_one_op and len(steps) > sum(any(map(_is_written, x.args)) for x in steps) == 1
 
-    def _is_zero(self, place: Place) -> bool:
-        """Whether an expression is a difference of equal values, but for roundings."""
-        for x in self._symbols[place]:
-            measured = self.measures.get(x.index)
-            if self._kind(x) == "cancellation" and measured is not None and measured.worst:
-                return abs(measured.worst[0]) <= ZERO * max(map(abs, measured.operands), default=0)
-        return False
+    def _is_zero(self, i: int, places: Sequence[Place]) -> bool:
+        """Whether an output is a difference of equal values, but for roundings."""
+        steps = [x for place in places for x in self._symbols[place]]
+        measures = [self.measures.get(x.index) for x in steps if self._kind(x) == "cancellation"]
+        operands = [abs(number) for x in measures if x is not None for number in x.operands]
+        wide = as_floats(self.outputs[i].wide, self.outputs[i].dtype)
+        return bool(operands) and float(np.abs(wide).max(initial=0.0)) <= ZERO * max(operands)
 
     def _stops(self, symbol: Symbol) -> bool:
         """Whether a sum of integers in floats did not change by its smaller operand."""

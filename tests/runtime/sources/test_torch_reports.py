@@ -120,7 +120,7 @@ def test_what_autocast_loses_is_kept_outside_of_it() -> None:
     sentence, *_ = audited(program, places, rate).sentences
     assert f"{line_of(program, 2)} changes" in sentence
     fix = 'with torch.autocast("cpu", enabled=False): angles = rate @ places'
-    assert sentence.endswith(f"write {fix}")
+    assert f"write {fix}" in sentence
 
 
 def test_integers_in_a_half_are_kept_in_float32() -> None:
@@ -134,7 +134,7 @@ def test_integers_in_a_half_are_kept_in_float32() -> None:
 
     assert audited(program, table).sentences == []
     (sentence,) = audited(wide, torch.ones(1)).sentences
-    assert sentence.endswith("write torch.arange(500, 512).to(torch.float32)")
+    assert sentence.endswith("write torch.arange(500, 512).to(torch.float32) (measured: error 0)")
 
 
 def test_an_overflow_names_its_op_and_a_float32() -> None:
@@ -146,7 +146,7 @@ def test_an_overflow_names_its_op_and_a_float32() -> None:
     assert (
         f"{line_of(energy, 1)} overflows" in sentence and "float16 multiply: 300 * 300" in sentence
     )
-    assert sentence.endswith("write x.to(torch.float32) * x.to(torch.float32)")
+    assert "write x.to(torch.float32) * x.to(torch.float32) (measured: " in sentence
 
 
 def test_a_sum_beyond_the_least_value_is_clamped() -> None:
@@ -156,5 +156,5 @@ def test_a_sum_beyond_the_least_value_is_clamped() -> None:
 
     sentence, *_ = audited(masked, -X.half() * 64).sentences
     assert sentence.endswith(
-        "write torch.clamp(scores + lowest, min=torch.finfo(torch.float16).min)"
+        "write torch.clamp(scores + lowest, min=torch.finfo(torch.float16).min) (not tried)"
     )
