@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, cast
 from graphir.display import printable
 from graphir.errors import GraphirError
 from graphir.location import Location, is_internal
+from graphir.ops.types import NoTensorType
 from graphir.passes.analysis.casts import CastReport
 from graphir.passes.analysis.explanations.causes import LossCause
 from graphir.passes.analysis.explanations.dtype_walk import ProgramFacts
@@ -189,7 +190,22 @@ class DtypeHistory:
         texts = self._texts(value, place)
         if not texts:
             return ""
-        return f" since {texts[0]}" + "".join(f" (the dtype of {x})" for x in texts[1:])
+        older = "".join(f" (the dtype of {x})" for x in texts[1:])
+        return f" since {texts[0]}{older}{self._promoted(value, place)}"
+
+    def _promoted(self, value: NamedValue, place: Location) -> str:
+        """Return the dtypes that made that of a value by promotion, each with its line; or ""."""
+        symbol = self._symbols.get(id(value.value))
+        birth = None if symbol is None else self._births.of(symbol)
+        operands = (
+            [] if birth is None else [x for x in birth.args if not isinstance(x.type, NoTensorType)]
+        )
+        dtypes = {x.dtype for x in operands}
+        if birth is None or len(dtypes) < 2 or birth.dtype in dtypes:
+            return ""
+        lines = {x.dtype: self._line(self._births.of(x)) for x in operands}
+        texts = [f"{x} since {line.seen_from(place)}" for x, line in lines.items() if line]
+        return f" (of {' and '.join(texts)})" if texts else ""
 
     def made(self, value: NamedValue, place: Location) -> str:
         """Return `, made in line 7: text`, for a value that a line other than a place computes."""

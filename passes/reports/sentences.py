@@ -165,6 +165,8 @@ def _causes(report: CastReport) -> Iterator[LossCause]:
     output.
     """
     yield from report.loss_causes
+    truncating = (site.row.symbol for site in report.sites if _truncates_all(site.row))
+    yield from (LossCause(outputs=(), lossy=(step,)) for step in truncating)
     if not report.outputs or any(error.is_known for error in report.outputs):
         return
     first = next((site for site in report.sites if _is_gross(site.row)), None)
@@ -175,14 +177,27 @@ def _causes(report: CastReport) -> Iterator[LossCause]:
 
 
 def _is_gross(row: CastRow) -> bool:
-    """Whether integers wrapped or were rounded, or values overflowed, and nobody asked for it."""
+    """Whether values lost whole units, or left their range, and nobody asked for it."""
     if row.kind in ("wrap", "overflow"):
         return True
     measured = row.measured
     if measured is None or row.in_library or row.kind not in ("implicit", "assignment"):
         return False
-    is_rounded = row.source.is_integer and measured.changed > 0
+    before, after = measured.worst or (0.0, 0.0)
+    is_rounded = measured.changed > 0 and (row.source.is_integer or abs(before - after) >= 1)
     return is_rounded or measured.overflowed > 0
+
+
+def _truncates_all(row: CastRow) -> bool:
+    """Whether a cast that the program writes makes integers 0 of almost all floats."""
+    measured = row.measured
+    if measured is None or row.kind != "explicit" or not row.target.is_integer:
+        return False
+    return measured.elements >= _FEW and measured.underflowed >= 0.9 * measured.elements
+
+
+_FEW = 8
+"""The elements from which a cast that makes all of them 0 is no choice of the program."""
 
 
 def _loss(report: CastReport, cause: LossCause) -> Sentence:

@@ -120,3 +120,24 @@ def test_a_mean_in_integers_has_numpys_values(dtype: str) -> None:
     x = np.arange(-60, 60, dtype=np.int8).reshape(4, 30)
     report = audited(mean, x)
     assert np.array_equal(report.results[0], mean(x)) and report.results[0].dtype == dtype
+
+
+def test_a_cast_that_makes_all_values_zero_is_named() -> None:
+    def stored(image: Any) -> Any:
+        return np.array([row for row in image], dtype=np.uint8)  # noqa: C416
+
+    image = np.linspace(0.1, 0.9, 12, dtype=np.float32).reshape(3, 4)
+    (sentence,) = audited(stored, image).sentences
+    assert f"line {stored.__code__.co_firstlineno + 1} changes 12 of 12 elements" in sentence
+    assert audited(stored, image * 200).sentences == []
+
+
+def test_a_time_that_float32_rounds_is_named_where_errors_are_unknown() -> None:
+    def bins(times: Any) -> Any:
+        kept = np.zeros(len(times), np.float32)
+        for i, time in enumerate(times.tolist()):
+            kept[i] = time + 7
+        return np.unique(kept) - kept[0]
+
+    sentence, *_ = audited(bins, 1.7e9 + 40.0 * np.arange(4)).sentences
+    assert f"line {bins.__code__.co_firstlineno + 3} changes " in sentence
