@@ -49,11 +49,11 @@ def main() -> None:
         except ValueError:
             found = {}
         if not found:
-            found = {"sentences": [], "fixes": [], "error": run.stderr.strip()[-400:]}
+            found = {"sentences": [], "answers": [], "fixes": [], "error": run.stderr.strip()[-400:]}
         if expected["kind"] == "clean":
             clean += 1
-            accused += bool(found["sentences"])
-            verdict = "ACCUSED" if found["sentences"] else "quiet"
+            accused += bool(found["answers"])
+            verdict = "ACCUSED" if found["answers"] else "quiet"
         else:
             bugs += 1
             is_named = names(folder / file, found, expected)
@@ -100,6 +100,7 @@ def applied(folder: Path, file: str, fixes: list[Any]) -> bool:
 def answer(path: Path) -> dict[str, Any]:
     """Return the sentences of a program's report, those of its audit first, and its fixes."""
     from graphir.errors import GraphirError
+    from graphir.passes.reports.sentences import answers
 
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
@@ -108,7 +109,7 @@ def answer(path: Path) -> dict[str, Any]:
     sys.path.insert(0, str(path.parent))
     spec.loader.exec_module(module)
     library = path.stem.partition("_")[0]
-    result: dict[str, Any] = {"sentences": [], "fixes": [], "error": ""}
+    result: dict[str, Any] = {"sentences": [], "answers": [], "fixes": [], "error": ""}
     if library == "clean":
         library = clean_library(module)
     try:
@@ -120,6 +121,7 @@ def answer(path: Path) -> dict[str, Any]:
         notes = " ".join(getattr(error, "__notes__", ()))
         result["error"] = f"{type(error).__name__}: {str(error)[:300]} {notes[:600]}"
         return result
+    result["answers"] = list(map(str, answers(report)))
     result["sentences"] = [text for text in report.sentences if " is random: " not in text]
     result["fixes"] = fixes(report, path)
     return result
