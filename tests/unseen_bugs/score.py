@@ -49,7 +49,8 @@ def main() -> None:
         except ValueError:
             found = {}
         if not found:
-            found = {"sentences": [], "answers": [], "fixes": [], "error": run.stderr.strip()[-400:]}
+            error = run.stderr.strip()[-400:]
+            found = {"sentences": [], "answers": [], "fixes": [], "error": error}
         if expected["kind"] == "clean":
             clean += 1
             accused += bool(found["answers"])
