@@ -217,7 +217,11 @@ def _loss(report: CastReport, cause: LossCause) -> Sentence:
     effect = "" if cause.is_measured else ", by estimate"
     if cause.is_measured and cause.after >= _VISIBLE:
         effect = f"; without that, it would be wrong by {100 * cause.after:.2g} %"
-    text = f"{name} {phrases.wrongness(error)} because {places}{effect}"
+    named = [_place(report, step.location) for step in cause.steps]
+    others = dict.fromkeys(_place(report, step.location) for step in cause.others)
+    also = [place for place in others if place not in named][:_MOST_STEPS]
+    also = f"; exact values in {' or '.join(also)} would do as well" if also else ""
+    text = f"{name} {phrases.wrongness(error)} because {places}{effect}{also}"
     return Sentence(text, cause, *advice)
 
 
