@@ -21,7 +21,7 @@ from graphir.passes.reports import phrases
 from graphir.passes.reports.annotated import ANNOTATED_FORMATS
 from graphir.passes.reports.json_ import fix_json
 from graphir.passes.reports.terminal import on_screen
-from graphir.public import DType, ExecutionError, Graph, GraphirError, ops
+from graphir.public import DType, ExecutionError, Graph, GraphirError
 from graphir.rule_reports.tables import aligned
 from graphir.runtime.cli.arguments import (
     Status,
@@ -52,7 +52,6 @@ from graphir.runtime.source_trials import (
     ProgramRun,
     Promise,
     SourceTrials,
-    Trial,
     WrongOutput,
     edited_files,
 )
@@ -91,11 +90,10 @@ def _annotate(args: argparse.Namespace) -> None:
 
 
 class Candidate(NamedTuple):
-    """The remedy of one or several causes, what it promises, and why it does not run, if so."""
+    """The remedy of one or several causes, and what it promises."""
 
     remedy: Remedy
     promise: Promise
-    problem: str = ""
 
 
 class FixAnswer(NamedTuple):
@@ -217,11 +215,7 @@ def _candidate(report: CastReport, causes: Sequence[Cause]) -> Candidate:
         promise = Promise(numbers, Counter(dtypes[i] for i in numbers), wanted)
     loses = next((x.loses for x in fixes if x.loses is not None), None)
     parts = tuple(edit for x in fixes for edit in x.parts)
-    casts = [x for cause in causes for x in cause.steps if x.op is ops.cast and not x.origins]
-    is_asked = any(x.dtype.is_inexact and x.args[0].dtype.is_inexact for x in casts)
-    is_asked = is_asked and causes[0].question == "value"
-    problem = "the program asks for the cast" if is_asked else ""
-    return Candidate(fixes[0]._replace(parts=parts, loses=loses), promise, problem)
+    return Candidate(fixes[0]._replace(parts=parts, loses=loses), promise)
 
 
 MOST_TRIALS, MOST_TOGETHER, MOST_SENTENCES = 8, 4, 3
@@ -231,10 +225,8 @@ MOST_TRIALS, MOST_TOGETHER, MOST_SENTENCES = 8, 4, 3
 def _untried(candidates: Sequence[Candidate], reason: str) -> FixAnswer:
     """Return the first candidate whose source can be edited."""
     refused: list[tuple[Remedy, str]] = []
-    for remedy, _, problem in candidates:
+    for remedy, _ in candidates:
         try:
-            if problem:
-                raise ExecutionError(problem)
             return FixAnswer(remedy, reason, tuple(edited_files(remedy.edits)))
         except ExecutionError as error:
             refused.append((remedy, str(error)))
@@ -248,8 +240,8 @@ def _tried(trials: SourceTrials, candidates: Sequence[Candidate]) -> FixAnswer:
         return _untried(candidates, problem)
     every = frozenset[int]().union(*(x.promise.outputs for x in candidates))
     refused: list[tuple[Remedy, str]] = []
-    for remedy, promise, problem in candidates:
-        trial = Trial(problem) if problem else trials.tried(remedy.edits, promise)
+    for remedy, promise in candidates:
+        trial = trials.tried(remedy.edits, promise)
         if not trial.problem:
             left = len(every - promise.outputs)
             reason = f"{count_text(left, 'result')} more had an answer" if left else ""
