@@ -182,12 +182,9 @@ class LossTrials:
         symbols = self._lost(place, i)
         if any(self._stops(x) for x in symbols):
             return True
-        is_visible = size_of(self.errors[i]) > _eps(self.outputs[i].dtype)
         largest = {(x.op, x.dtype): x for x in reversed(symbols)}.values()  # of all executions
         if any(self._kind(x) == "wrap" or self._narrows(x, i) for x in largest):
             return True
-        if not is_visible:
-            return False
         # Steps that accumulate from a Python number, which the dtype of the others rounds.
         steps = [
             x for x in self._symbols[place] if x.op.kind == "elementwise" and not is_conversion(x)
