@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from inspect import signature
@@ -37,6 +38,7 @@ from graphir.public import (
     TensorType,
     ops,
 )
+from graphir.source_text import source_tree
 
 
 def _names(text: str) -> frozenset[str]:
@@ -70,8 +72,26 @@ def code_edit(
     casts: Mapping[int, DType] = MappingProxyType({}),
     dtype: DType | None = None,
 ) -> Edit | None:
-    """Return an edit of one line; None without a text."""
-    return Edit(place, " ".join(text.split()), tuple(casts.items()), dtype) if text else None
+    """Return an edit of one line, with the names that its file has for libraries; or None."""
+    if not text:
+        return None
+    names = _names_of(source_tree(place.source))
+    text = _LIBRARY.sub(lambda found: f"{names.get(found[1], found[1])}.", " ".join(text.split()))
+    return Edit(place, text, tuple(casts.items()), dtype)
+
+
+_LIBRARY = re.compile(r"(?<![\w.])(np|jnp|torch)\.")
+_MODULES = {"numpy": "np", "jax.numpy": "jnp", "torch": "torch"}
+
+
+@lru_cache(maxsize=64)
+def _names_of(tree: ast.Module | None) -> Mapping[str, str]:
+    """Return the other names that a file has for libraries, by the usual one that it has not."""
+    imports = [x for x in ast.walk(tree or ast.Module([], [])) if isinstance(x, ast.Import)]
+    names = [(name.name, name.asname or name.name) for x in imports for name in x.names]
+    bound = {alias for _, alias in names}
+    usual = [(_MODULES[name], alias) for name, alias in names if name in _MODULES]
+    return {name: alias for name, alias in reversed(usual) if name not in bound}
 
 
 def words(
@@ -124,7 +144,7 @@ def birth_edit(birth: Symbol, dtype: DType) -> Edit | None:
     is_value = birth.op not in (ops.constant, ops.input) and not place.compound
     if not new and (is_value or isinstance(node.value, (ast.List, ast.Tuple))):
         new = _converted(text, birth.rank, dtype, syntax)
-    return Edit(place, new, dtype=dtype) if new and new != text else None
+    return code_edit(place, new, dtype=dtype) if new != text else None
 
 
 def value_edit(step: Symbol, dtype: DType) -> Edit | None:
@@ -139,7 +159,7 @@ def value_edit(step: Symbol, dtype: DType) -> Edit | None:
     named = source.brief.replace(str(step.type.dtype), str(dtype))
     is_named = named != source.brief
     text = named if is_named else _converted(source.brief, step.rank, dtype, syntax_of(step.graph))
-    return Edit(place, text, dtype=dtype)
+    return code_edit(place, text, dtype=dtype)
 
 
 def dtype_edit(cast: Symbol, dtype: DType) -> Edit | None:
@@ -150,7 +170,7 @@ def dtype_edit(cast: Symbol, dtype: DType) -> Edit | None:
         return None
     name = syntax_of(cast.graph).argument_of(dtype)
     text = f"{source.text[: span[0]]}{name}{source.text[span[1] :]}"
-    return Edit(cast.location, text, dtype=dtype)
+    return code_edit(cast.location, text, dtype=dtype)
 
 
 def call_edit(step: Symbol, dtype: DType, always: bool = False) -> Edit | None:

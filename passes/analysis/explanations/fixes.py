@@ -237,7 +237,7 @@ def _in_control_flow(row: CastRow) -> Edit | None:
     source = row.uses.expression(value.location)
     if source is None or value.location.compound or not value.args:
         return words(row.location, f"{row.op} of {syntax.cast_of(row.operand, target)}")
-    return Edit(value.location, syntax.cast_of(source.brief, target))
+    return code_edit(value.location, syntax.cast_of(source.brief, target))
 
 
 # -- losses
@@ -253,7 +253,7 @@ def loss_edit(row: LossRow) -> Edit | None:
     dtype, source, syntax = wider(row), row.expression, syntax_of(row.symbol.graph)
     place, symbol = row.location, row.symbol
     if source and row.kind == "overflow" and (text := _clamped(row, source)):
-        return Edit(place, text)
+        return code_edit(place, text)
     if dtype is not None and source and place.compound and _takes_dtype(source.text):
         return call_edit(symbol, dtype, always=True)
     if dtype is None or place.compound or row.kind == "invalid":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -141,3 +142,14 @@ def test_a_time_that_float32_rounds_is_named_where_errors_are_unknown() -> None:
 
     sentence, *_ = audited(bins, 1.7e9 + 40.0 * np.arange(4)).sentences
     assert f"line {bins.__code__.co_firstlineno + 3} changes " in sentence
+
+
+def test_an_edit_has_the_names_that_its_file_has_for_libraries(tmp_path: Path) -> None:
+    file = tmp_path / "ramp.py"
+    text = "import numpy\n\ndef ramped(x):\n    return x * numpy.arange(6)\n"
+    file.write_text(text, encoding="utf-8")
+    names: dict[str, Any] = {}
+    exec(compile(text, str(file), "exec"), names)
+    (cause,) = record(names["ramped"], np.ones(6, np.float32)).report().dtype_causes
+    assert cause.fix is not None
+    assert [edit.text for edit in cause.fix.edits] == ["numpy.arange(6, dtype=numpy.float32)"]
