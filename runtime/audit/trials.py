@@ -54,8 +54,8 @@ HALF = 0.5
 """The share of a loss that is tried with others before a cancellation is the cause."""
 SINGLE_EPS = 2.0**-23
 """The eps of float32: a narrower cast of floats counts in any case, another if it loses units."""
-ZERO = 2.0**-40
-"""A difference of this part of its operands at most is zero."""
+ZERO, FEW = 2.0**-40, 16.0
+"""A difference of this part of its operands is zero, if its error is so many roundings at most."""
 SINGLES, MOST = 6, 12
 """The most candidates that are tried alone, and that are tried together."""
 
@@ -197,8 +197,12 @@ class LossTrials:
         steps = [x for place in places for x in self._symbols[place]]
         measures = [self.measures.get(x.index) for x in steps if self._kind(x) == "cancellation"]
         operands = [abs(number) for x in measures if x is not None for number in x.operands]
-        wide = as_floats(self.outputs[i].wide, self.outputs[i].dtype)
-        return bool(operands) and float(np.abs(wide).max(initial=0.0)) <= ZERO * max(operands)
+        dtype, wide = self.outputs[i].dtype, self.outputs[i].wide
+        if not operands or not dtype.is_inexact:
+            return False
+        size = float(np.abs(as_floats(wide, wide_dtype(wide))).max(initial=0.0))
+        error = self.errors[i].largest or 0.0
+        return size <= ZERO * max(operands) and error <= FEW * _eps(dtype) * max(operands)
 
     def _stops(self, symbol: Symbol) -> bool:
         """Whether a sum of integers in floats did not change by its smaller operand."""

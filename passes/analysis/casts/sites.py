@@ -220,7 +220,7 @@ def _line_key(row: CastRow) -> object:
     """Return the part of a row that the rows of a line in one site share: casts between dtypes."""
     x = row.conversion
     has_values = x.kind == "literal" or x.source is x.target
-    dtypes = x.kind, x.rule, x.source, x.target, row.in_library
+    dtypes = x.kind, x.rule, x.source, x.target, row.in_library, row.vanished
     return (*dtypes, x.op, x.operand) if has_values else dtypes
 
 
