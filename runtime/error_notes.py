@@ -25,7 +25,6 @@ from graphir.passes.analysis.explanations.causes import LossCause
 from graphir.passes.analysis.explanations.dtype_walk import ProgramFacts
 from graphir.passes.analysis.explanations.entries import births_of
 from graphir.passes.analysis.expressions import expression, statement
-from graphir.passes.reports.sentences import answers
 from graphir.promotion.scalars import number_text
 from graphir.public import Graph, Symbol, ops
 from graphir.runtime.user_code import INSTALLED, LONGEST, MakingLine, NamedValue, Scope, has_line
@@ -152,7 +151,7 @@ GRAVE = 0.1
 def grave_losses(report: CastReport, names: Sequence[str]) -> list[str]:
     """Return the sentences of an audit about large errors; `names` are those of the outputs."""
     texts: list[str] = []
-    for sentence in answers(report):
+    for sentence in report.answers:
         cause = sentence.cause
         if isinstance(cause, LossCause) and cause.outputs and cause.before >= GRAVE:
             number = cause.outputs[0]

@@ -32,7 +32,7 @@ from graphir.passes.analysis.casts.ranking import size_of
 from graphir.passes.analysis.explanations.edits import Edit
 from graphir.public import DType, ExecutionError, GraphirError
 from graphir.runtime import trial_process
-from graphir.runtime.audit.fix_trials import eps, most_left
+from graphir.runtime.audit.trials import eps, most_left
 from graphir.runtime.testing import isolation
 from graphir.runtime.trial_process import ArrayBytes, Outcome, ProgramName, Request
 from graphir.runtime.user_code import INSTALLED

@@ -147,10 +147,19 @@ class Rebuilding:
         """Append the twin of the next symbol; None for a literal in an expression."""
         self.twins.append(None if symbol.index in self.literals.inside else self._twin(symbol))
 
+    def converted(self, value: Symbol, to: DType, location: Location) -> Symbol:
+        """Return a cast of a new symbol that the old program does not have."""
+        type_ = value.type.cast(to)
+        return self.new.append(ops.cast, (value,), TO_DTYPE[to.code], type_, location)
+
     def finished(self) -> Rebuilt:
-        """Set the inputs and outputs of the new graph and return the Rebuilt."""
+        """Set the inputs and outputs of the new graph and return the Rebuilt.
+
+        The twin of an input may be a cast of it.
+        """
         new, old = self.new, self.old
-        new.set_interface(self._map_all(old.inputs), old.input_names, self._map_all(old.outputs))
+        inputs = [x.args[0] if x.op is ops.cast else x for x in self._map_all(old.inputs)]
+        new.set_interface(inputs, old.input_names, self._map_all(old.outputs))
         return Rebuilt(new, self.twins, self.refusals, _broken_promise(new), self.bodies)
 
     def _map_all(self, symbols: Iterable[Symbol]) -> list[Symbol]:
@@ -428,10 +437,7 @@ class _Retyping(Rebuilding):
             twin = self.twins[-1]
             if twin is not None and symbol.index not in self._scaled:
                 self.twins[-1] = self._in_dtype(twin)
-        result = self.finished()
-        inputs = [x.args[0] if x.op is ops.cast else x for x in result.graph.inputs]
-        result.graph.set_interface(inputs)
-        return result
+        return self.finished()
 
     def _in_dtype(self, twin: Symbol) -> Symbol:
         """Return a value cast to the dtype if it is a float of another one."""
@@ -440,8 +446,7 @@ class _Retyping(Rebuilding):
     def _cast(self, value: Symbol, to: DType, location: Location) -> Symbol:
         if not value.dtype.is_float or value.dtype.weak or value.dtype is to:
             return value
-        type_ = value.type.cast(to)
-        return self.new.append(ops.cast, (value,), TO_DTYPE[to.code], type_, location)
+        return self.converted(value, to, location)
 
     def _alone(self, symbol: Symbol) -> Symbol:
         return self._in_dtype(super()._alone(symbol))

@@ -24,7 +24,7 @@ from graphir.passes.analysis.casts.sites import Cascade, CastSite
 from graphir.passes.reports import draw, phrases
 from graphir.passes.reports.annotated import Annotated, SourceLine, below, blocks, value_text
 from graphir.passes.reports.phrases import region
-from graphir.passes.reports.sentences import Sentence, answers
+from graphir.passes.reports.sentences import Sentence
 from graphir.passes.reports.terminal import short_place
 from graphir.passes.reports.text import facts
 
@@ -77,7 +77,7 @@ def _policy(script: str) -> str:
 
 
 def _sections(report: CastReport, title: str, most: int) -> Iterator[str]:
-    first, *further = answers(report) or [Sentence(title)]
+    first, *further = report.answers or [Sentence(title)]
     rules = report.graph.rules.name
     subtitle = f"built under the rules of {rules}, {len(report.graph.symbols):,} symbols"
     told = answer_html(first, "h1"), *map(answer_html, further), _facts(report)
@@ -365,7 +365,7 @@ def report_fragment(report: CastReport, most: int = FRAGMENT_ROWS) -> str:
     rows = ((cell.html for cell in cells(site, report)) for site in sites.user_first)
     titles = [cell.title for site in sites[:1] for cell in cells(site, report)]
     return fragment(
-        *(answer_html(x, "div") for x in answers(report)[:LINES]),
+        *(answer_html(x, "div") for x in report.answers[:LINES]),
         _facts(report),
         table(titles, rows, len(sites), most),
         *(_difference(report.against) if report.against is not None else ()),

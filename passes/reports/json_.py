@@ -10,7 +10,7 @@ from graphir.decorators import uncollected
 from graphir.passes.analysis.casts.measured import plain
 from graphir.passes.analysis.explanations.causes import DtypeCause, LossCause, Remedy
 from graphir.passes.reports import phrases
-from graphir.passes.reports.sentences import Sentence, told_of_rows
+from graphir.passes.reports.sentences import Sentence, answers_of_rows
 from graphir.public import DType
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def report_json(report: CastReport) -> str:
         "against": None if report.against is None else report.against.facts(),
     }
     lists = {
-        "causes": (text(_cause(report, x)) for x in told_of_rows(report)),
+        "causes": (text(_cause(report, x)) for x in answers_of_rows(report)),
         "unseen": (text(step.to_json()) for step in report.unseen),
         "outputs": (text(output.to_json()) for output in report.outputs),
         "losses": (text(facts) for facts in _losses(report)),

@@ -20,7 +20,7 @@ from graphir.passes.analysis.explanations.edits import Edit
 from graphir.passes.reports import phrases
 from graphir.passes.reports.json_ import VERSION, text
 from graphir.passes.reports.phrases import SourceRegion, region, whole
-from graphir.passes.reports.sentences import Sentence, told_of_rows
+from graphir.passes.reports.sentences import Sentence, answers_of_rows
 
 if TYPE_CHECKING:
     from graphir.passes.analysis.casts import CastReport, CastRow, Unseen
@@ -55,7 +55,7 @@ def report_sarif(report: CastReport) -> str:
     working directory, as %SRCROOT%.
     """
     results = _Results(report)
-    causes = told_of_rows(report)
+    causes = answers_of_rows(report)
     every = chain(
         map(results.of_cause, causes),
         map(results.of_unseen, report.unseen),

@@ -62,9 +62,8 @@ class Sentence(NamedTuple):
         return f"{self.text}; {self.advice}{grade}" if self.edits else self.text
 
 
-def answers(report: CastReport) -> list[Sentence]:
-    """Return what the whole of a report explains, the gravest answer first."""
-    report = report.unfiltered
+def answers_of(report: CastReport) -> list[Sentence]:
+    """Return what a report explains, the gravest answer first; `report.answers` keeps them."""
     causes = list(_causes(report))
     lossy = [_loss(report, cause) for cause in causes]
     overflow = _overflow(report, {step.index for cause in causes for step in cause.steps})
@@ -76,9 +75,9 @@ def answers(report: CastReport) -> list[Sentence]:
     return [x._replace(text=printable(x.text, _LONGEST)) for x in found.values()][::-1]
 
 
-def told_of_rows(report: CastReport) -> list[Sentence]:
+def answers_of_rows(report: CastReport) -> list[Sentence]:
     """Return what a report explains by causes, of a filtered one those at places of its rows."""
-    causes = [x for x in answers(report) if x.cause is not None]
+    causes = [x for x in report.answers if x.cause is not None]
     if report is report.unfiltered:
         return causes
     places = {row.location.place for site in report.sites for row in site.rows}
@@ -87,7 +86,7 @@ def told_of_rows(report: CastReport) -> list[Sentence]:
 
 def sentences(report: CastReport) -> list[str]:
     """Return the answers of a report, then the notes of its graph, each once."""
-    texts = dict.fromkeys(map(str, (*answers(report), *report.graph.notes)))
+    texts = dict.fromkeys(map(str, (*report.answers, *report.graph.notes)))
     return [printable(text, _LONGEST) for text in texts]  # names are the program's
 
 

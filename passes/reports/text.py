@@ -13,7 +13,7 @@ from graphir.decorators import uncollected
 from graphir.display import printable
 from graphir.passes.reports import phrases
 from graphir.passes.reports.phrases import line_of, region
-from graphir.passes.reports.sentences import Sentence, answers
+from graphir.passes.reports.sentences import Sentence
 from graphir.passes.reports.terminal import answer_lines, fitted, terminal_width, wrapped
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def answers_text(report: CastReport, width: int | None = None) -> str:
 
 
 def _answers(report: CastReport, width: int | None) -> list[str]:
-    return [line for answer in answers(report) for line in answer_lines(answer, width)]
+    return [line for answer in report.answers for line in answer_lines(answer, width)]
 
 
 def _head(report: CastReport, width: int | None, verbose: bool) -> Iterator[str]:
@@ -206,7 +206,7 @@ def dtypes_text(reports: Mapping[str, CastReport]) -> str:
     width = terminal_width(sys.stdout)
     lines: list[str] = []
     for name, report in reports.items():
-        for answer in answers(report):
+        for answer in report.answers:
             named = answer._replace(text=f"{name}: {answer.text}")
             lines += answer_lines(named, width)
     unseen = (phrases.unseen(report) for report in reports.values())
@@ -262,7 +262,7 @@ _AS_CODE = {"where", "operand", "rule and path", "loss", "bytes", "layer"}
 @uncollected
 def report_markdown(report: CastReport, most: int = MARKDOWN_ROWS, details: int = _CASCADES) -> str:
     """Return the answers, a table of the `most` worst casts, then `details` cascades as text."""
-    parts = [f"### Casts of {code(report.graph.name)}", *map(_answer, answers(report))]
+    parts = [f"### Casts of {code(report.graph.name)}", *map(_answer, report.answers)]
     lines = phrases.unseen(report), *report.graph.notes, phrases.counts(report)
     parts += map(escaped, lines)
     parts.append("\n".join(f"- {code(line)}" for line in phrases.outputs(report)))

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphir.ops.attribute_record import TO_DTYPE
 from graphir.passes.analysis.casts import CastReport, OutputError
 from graphir.passes.analysis.casts.ranking import LARGE, size_of
 from graphir.passes.analysis.casts.report import explicit_with
@@ -23,6 +22,7 @@ from graphir.passes.analysis.explanations.edits import Edit
 from graphir.passes.analysis.explanations.fixes import line_remedy
 from graphir.passes.analysis.rebuild import Rebuilding, Rebuilt
 from graphir.public import DType, Graph, GraphirError, Symbol, ops
+from graphir.runtime.audit.trials import eps, most_left
 from graphir.runtime.audit.wide_run import RecordedRun
 from graphir.runtime.binding import bind
 
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 MOST = 3
 """The most fixes of wrong values that one audit runs; those of dtypes are run together."""
-CURED = 0.1
-"""A fix removes an error if this part of it is left at most."""
 
 
 def with_measured_fixes(state: AuditState, report: CastReport) -> CastReport:
@@ -98,16 +96,6 @@ def _is_kept(state: AuditState, errors: Sequence[OutputError], number: int) -> b
     return after.dtype == str(dtype) and size_of(after) <= max(size_of(before), eps(dtype))
 
 
-def most_left(error: float, dtype: DType) -> float:
-    """Return the greatest error that a fix may leave of the error of an output of a dtype."""
-    return max(error * CURED, min(error / 2, eps(dtype)))
-
-
-def eps(dtype: DType) -> float:
-    """Return the distance of a dtype's numbers at 1; 0 of integers."""
-    return 2.0 ** (1 - dtype.part.precision) if dtype.is_inexact else 0.0
-
-
 def _errors(state: AuditState, edits: Sequence[Edit]) -> list[OutputError] | None:
     """Return the errors of outputs after edits; none if the rules refuse them, None if unknown."""
     program = state.subject.program
@@ -116,12 +104,13 @@ def _errors(state: AuditState, edits: Sequence[Edit]) -> list[OutputError] | Non
         return None
     graph, facts = program.graph, program.facts
     casts, dtypes = _changes(graph, edits)
-    reached = _reached(graph, {*dtypes, *(at for at, _ in casts)})
+    edited = {*dtypes, *(at for at, _ in casts)}
+    program_facts = ProgramFacts(graph, (graph.symbols[i] for i in edited))
     special = [*facts.pins.values(), *facts.masks, *facts.observed, *facts.calls]
     special += [x for step in facts.steps for x in step.operands or ()]
-    if not reached or any(x.index in reached for x in special):
+    if not edited or any(x.index in program_facts.data for x in special):
         return None
-    walk = DtypeWalk(ProgramFacts(graph, ()), dtypes, casts)
+    walk = DtypeWalk(program_facts, dtypes, casts)
     walk.run()
     new = _Editing(walk).run()
     refused = [graph.symbols[i] for i in walk.refused] + [x.symbol for x in new.all_refusals()]
@@ -182,16 +171,12 @@ class _Editing(Rebuilding):
             twin, to = self.twins[-1], self.walk.dtypes[symbol.index]
             if twin is not None and not symbol.args and to is not None:
                 self.twins[-1] = self._cast(twin, to)
-        result = self.finished()
-        inputs = [x.args[0] if x.op is ops.cast else x for x in result.graph.inputs]
-        result.graph.set_interface(inputs)
-        return result
+        return self.finished()
 
     def _cast(self, value: Symbol, to: DType) -> Symbol:
         if value.dtype is to or value.dtype.family == "bool" or to.weak:
             return value
-        type_ = value.type.cast(to)
-        return self.new.append(ops.cast, (value,), TO_DTYPE[to.code], type_, value.location)
+        return self.converted(value, to, value.location)
 
     def _reapply(self, symbol: Symbol) -> Symbol:
         if symbol.op is not ops.cast or not self.walk.is_changed(symbol):
@@ -214,12 +199,3 @@ class _Editing(Rebuilding):
         if is_followed and self.walk.is_changed(symbol):
             return {**attrs, "dtype": self.walk.dtype_of(symbol)}
         return attrs
-
-
-def _reached(graph: Graph, starts: set[int]) -> set[int]:
-    """Return the indices of the symbols that depend on others, and of these."""
-    reached = set(starts)
-    for symbol in graph.symbols:
-        if any(x.index in reached for x in symbol.args):
-            reached.add(symbol.index)
-    return reached

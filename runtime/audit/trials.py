@@ -202,7 +202,7 @@ class LossTrials:
             return False
         size = float(np.abs(as_floats(wide, wide_dtype(wide))).max(initial=0.0))
         error = self.errors[i].largest or 0.0
-        return size <= ZERO * max(operands) and error <= FEW * _eps(dtype) * max(operands)
+        return size <= ZERO * max(operands) and error <= FEW * eps(dtype) * max(operands)
 
     def _stops(self, symbol: Symbol) -> bool:
         """Whether a sum of integers in floats did not change by its smaller operand."""
@@ -219,7 +219,7 @@ class LossTrials:
             return False
         if _is_number(symbol):  # lost more than a rounding, or became a neutral element
             became = None if measured.worst is None else measured.worst[1]
-            return measured.relative > _eps(target) or became in (0.0, 1.0)
+            return measured.relative > eps(target) or became in (0.0, 1.0)
         source = self.subject.graph.storage_dtype(symbol.args[0])
         if source.is_integer and target.is_inexact and self.errors[i].is_integer:
             return True
@@ -230,7 +230,7 @@ class LossTrials:
         if not symbol.shape or kinds - {"implicit", "assignment", "exporter"}:
             return False
         greatest = 0.0 if measured.worst is None else abs(measured.worst[0])
-        if not target.is_inexact or (_eps(target) <= SINGLE_EPS and greatest * _eps(target) < 1):
+        if not target.is_inexact or (eps(target) <= SINGLE_EPS and greatest * eps(target) < 1):
             return False
         return "assignment" not in kinds or not self._names_dtype(symbol)
 
@@ -259,7 +259,7 @@ class LossTrials:
         if key not in self._trials:
             self._trials[key] = self._trial(key)
         outcome, before = self._trials[key], min(size_of(self.errors[i]), 1.0)
-        limit = max(before * CURED, min(before / 2, _eps(self.outputs[i].dtype)))
+        limit = most_left(before, self.outputs[i].dtype)
         return outcome is not None and outcome.sizes[i] <= limit
 
     def _smallest_set(self, places: Sequence[Place], i: int) -> list[Place]:
@@ -397,7 +397,7 @@ def _is_written(symbol: Symbol) -> bool:
 
 def _is_number(symbol: Symbol) -> bool:
     """Whether a symbol is a Python number in the dtype of other operands."""
-    return symbol.op is ops.constant or (is_conversion(symbol) and symbol.args[0].dtype.weak)
+    return symbol.op is ops.constant or _is_written(symbol)
 
 
 def _is_asked(origin: Any) -> bool:
@@ -433,5 +433,11 @@ def _place(symbol: Symbol) -> Place:
     return place if place[0] or place[1] else symbol.index
 
 
-def _eps(dtype: DType) -> float:
+def most_left(error: float, dtype: DType) -> float:
+    """Return the greatest error that a cure may leave of the error of an output of a dtype."""
+    return max(error * CURED, min(error / 2, eps(dtype)))
+
+
+def eps(dtype: DType) -> float:
+    """Return the distance of a dtype's numbers at 1; 0 of integers."""
     return 2.0 ** (1 - dtype.part.precision) if dtype.is_inexact else 0.0

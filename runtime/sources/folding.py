@@ -44,14 +44,19 @@ class Folding:
         """An array that was made of data while the program was traced: the data, and where."""
 
         before: NDArray[Any]
+        after: NDArray[Any]
         location: Location
-        is_number: bool
+
+        @property
+        def is_number(self) -> bool:
+            """Whether the data are a Python number."""
+            return not self.before.ndim and self.before.dtype.name in _OF_NUMBERS
 
     def __init__(self, kind: type, as_array: Callable[[Any], Any] = np.asarray) -> None:
         self._kind, self._as_array = kind, as_array
         self._literals: list[Any] = []
         self._parts: list[UnseenPart] = []
-        self._made: dict[tuple[np.dtype[Any], tuple[int, ...], bytes], list[Folding.Made]] = {}
+        self._made: list[Folding.Made] = []
 
     def note_number(self, data: Any, dtype: np.dtype[Any]) -> None:
         """Take in that the library converts a number among the operands of an op."""
@@ -62,43 +67,37 @@ class Folding:
         while frame is not None and frame.f_code.co_filename.startswith(INSTALLED):
             frame = frame.f_back
         if frame is not None and not before.ndim and _change(before, after):
-            self._keep(before, after, Location(frame.f_code, frame.f_lasti))
+            self._made.append(Folding.Made(before, after, Location(frame.f_code, frame.f_lasti)))
 
     def made(self, array: NDArray[Any], line: tuple[str, int] | None = None) -> Made | None:
         """Return what a constant was made of, if one expression alone made it; None if unknown.
 
         Single numbers count if they were made in the line that uses them.
         """
-        found = self._made.get(_key(array), [])
+        found = [x for x in self._made if _is_same(x.after, array)]
         if not array.ndim:
             found = [x for x in found if x.location.place[:2] == line]
         return found[0] if len({x.location.place for x in found}) == 1 else None
-
-    def _keep(self, before: NDArray[Any], after: NDArray[Any], location: Location) -> None:
-        is_number = not before.ndim and before.dtype.name in ("float64", "int64", "complex128")
-        made = Folding.Made(before, location, is_number)
-        self._made.setdefault(_key(after), []).append(made)
 
     def note_array(self, what: str, location: Location, data: Any, dtype: np.dtype[Any]) -> None:
         """Take in that a constructor makes an array of a NumPy dtype of data; of tracers, nothing.
 
         JAX gives a tracer of the array, so that its values are computed here.
         """
+        is_written = _is_written(data)
         try:
             before: Any = np.asarray(data)
-            if before.dtype == dtype and not _is_written(data):
+            if before.dtype == dtype and not is_written:
                 return
             with np.errstate(all="ignore"):
                 after = before.astype(dtype)
         except (TypeError, ValueError):
             return
-        if _is_written(data):
-            self._literals += [after, before]
         change = _change(before, after)
-        if change or not _is_written(data):
-            self._keep(before, after, location)
-        else:
-            self._keep(after, after, location)
+        if is_written:
+            self._literals += [after, before]
+        rounds_numbers = is_written and not change
+        self._made.append(Folding.Made(after if rounds_numbers else before, after, location))
         if change:
             reason = f"makes {after.dtype} {change} while the program is traced"
             self._parts.append(UnseenPart(what, location, reason))
@@ -208,8 +207,13 @@ def _watching(original: Callable[..., Any], what: str) -> Callable[..., Any]:
     return constructor
 
 
-def _key(array: NDArray[Any]) -> tuple[np.dtype[Any], tuple[int, ...], bytes]:
-    return array.dtype, array.shape, array.tobytes()
+_OF_NUMBERS = ("float64", "int64", "complex128")
+"""The dtypes that NumPy gives Python numbers."""
+
+
+def _is_same(array: NDArray[Any], other: NDArray[Any]) -> bool:
+    is_alike = (array.dtype, array.shape) == (other.dtype, other.shape)
+    return is_alike and array.tobytes() == other.tobytes()
 
 
 def _constants(graph: Graph) -> Iterator[Symbol]:

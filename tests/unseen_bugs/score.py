@@ -101,7 +101,6 @@ def applied(folder: Path, file: str, fixes: list[Any]) -> bool:
 def answer(path: Path) -> dict[str, Any]:
     """Return the sentences of a program's report, those of its audit first, and its fixes."""
     from graphir.errors import GraphirError
-    from graphir.passes.reports.sentences import answers
 
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
@@ -122,7 +121,7 @@ def answer(path: Path) -> dict[str, Any]:
         notes = " ".join(getattr(error, "__notes__", ()))
         result["error"] = f"{type(error).__name__}: {str(error)[:300]} {notes[:600]}"
         return result
-    result["answers"] = list(map(str, answers(report)))
+    result["answers"] = list(map(str, report.answers))
     result["sentences"] = [text for text in report.sentences if " is random: " not in text]
     result["fixes"] = fixes(report, path)
     return result

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cache, cached_property
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from numpy.typing import NDArray
 
@@ -46,6 +46,9 @@ from graphir.passes.analysis.policies.patterns import cast_pattern
 from graphir.passes.implicit_cast import implicit_cast
 from graphir.promotion import RulesLike
 from graphir.public import DType, Graph, GraphError, Symbol, ops, rules
+
+if TYPE_CHECKING:
+    from graphir.passes.reports.sentences import Sentence
 
 
 class ProgramInterface(NamedTuple):
@@ -226,6 +229,14 @@ class CastReport(ItemSequence[CastRow]):
     def unfiltered(self) -> CastReport:
         """The report with all rows."""
         return self if self._whole is None else self._whole
+
+    @cached_property
+    def answers(self) -> list[Sentence]:
+        """What the whole report explains, the gravest answer first."""
+        from graphir.passes.reports.sentences import answers_of
+
+        whole = self.unfiltered
+        return answers_of(self) if whole is self else whole.answers
 
     @property
     def sentences(self) -> list[str]:

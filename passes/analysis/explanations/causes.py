@@ -6,6 +6,7 @@ outputs are wrong.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
@@ -39,7 +40,7 @@ class Remedy(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cause:
+class Cause(ABC):
     """The answer to one question about `outputs`, which are numbers of outputs."""
 
     question: ClassVar[Literal["dtype", "value"]]
@@ -47,9 +48,9 @@ class Cause:
     fix: Remedy | None = None
 
     @property
+    @abstractmethod
     def steps(self) -> tuple[Symbol, ...]:
         """The ops at which it happens, the first or the worst first."""
-        raise NotImplementedError
 
     @property
     def step(self) -> Symbol:

@@ -92,9 +92,9 @@ class _Search:
         counts = Counter(x.outputs for x in causes)
         of_outputs = [x for x in causes if x.outputs and counts[x.outputs] <= MOST]
         inner = [x for x in causes if not x.outputs]
-        told = {id(x) for x in [*of_outputs, *inner[:MOST]][:TRIALS]}
+        tried = {id(x) for x in [*of_outputs, *inner[:MOST]][:TRIALS]}
         for cause in causes:
-            fix = self._fix(cause.entries) if id(cause) in told else None
+            fix = self._fix(cause.entries) if id(cause) in tried else None
             yield replace(cause, fix=fix)
 
     def _following(self) -> dict[int, int]:

@@ -14,7 +14,6 @@ import pytest
 from graphir import Graph
 from graphir.passes import CastReport, cast_report
 from graphir.passes.analysis.explanations.edits import Edit
-from graphir.passes.reports.sentences import answers
 from graphir.runtime import record
 from tests.promotion_bugs.cases import QUICK_OR_ALL, PromotionBug
 
@@ -23,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 def edits_of(report: CastReport) -> tuple[Edit, ...]:
     """The edits of the first sentence that has some; without any, that of the first row."""
-    for sentence in answers(report):
+    for sentence in report.answers:
         if sentence.cause is not None and sentence.cause.fix is not None:
             return sentence.cause.fix.edits
     edit = report.sites[0].row.edit
