@@ -353,7 +353,8 @@ class _RecordedValues(ProgramValues):
     ) -> list[str]:
         """Return the step that lost most behind a call of NumPy that takes the exact values."""
         exact = {symbol: x.wide for symbol, x in zip(names, state.outputs, strict=True)}
-        call = next((x.f_locals for x in frames if x.f_locals.keys() >= _CALL), None)
+        variables = (x.f_locals for x in frames)  # of 3.13 on, `keys()` of these is a list
+        call = next((x for x in variables if _CALL.issubset(x)), None)
         lossy = [site for site in report.sites if site.row.kind in LOSSES_OF_DIGITS]
         if call is None or not lossy:
             return []
