@@ -43,12 +43,12 @@ SHADES: dict[Level, tuple[str, str]] = {
 }
 """The fill and stroke colours of casts, by level of loss."""
 
-_INK, _FAINT, _PAPER, _LINE = "#212529", "#5c636a", "#ffffff", "#868e96"
+_INK, FAINT, PAPER, _LINE = "#212529", "#5c636a", "#ffffff", "#868e96"
 _FRAMES, _RIM = ("#f8f9fa", "#f1f3f5"), "#ced4da"
 _MARGIN = 16.0
 
 # Inverted lightness keeps the hues. Notebooks set the filter by their own theme (graphir.display).
-_STYLE = (
+STYLE = (
     ".graphir path:hover{stroke-width:3}"
     "@media (prefers-color-scheme:dark){.graphir{filter:invert(.92) hue-rotate(180deg)}}"
 )
@@ -83,8 +83,8 @@ def diagram_svg(diagram: Diagram) -> str:
             f'<svg xmlns="http://www.w3.org/2000/svg" class="graphir" role="img" '
             f'aria-label="{name}" viewBox="0 0 {number(wide)} {number(tall)}" {size}{shrinking}>',
             f"<title>{name}</title>",
-            f"<style>{_STYLE}</style>",
-            f'<rect class="paper" {size} rx="8" fill="{_PAPER}"/>',
+            f"<style>{STYLE}</style>",
+            f'<rect class="paper" {size} rx="8" fill="{PAPER}"/>',
             f'<g font-family="{FAMILY}" font-size="{number(FONT)}">',
             f"<g {_translate(_MARGIN + (room - plan.width) / 2, _MARGIN)}>",
             *map(_frame, plan.frames),
@@ -125,7 +125,7 @@ def _frame(frame: Frame) -> str:
     return (
         f"<g><title>layer {escaped(frame.cluster.path)}</title>"
         f'<rect {_place(frame.place)} rx="8" fill="{_FRAMES[frame.depth % 2]}" stroke="{_RIM}"/>'
-        f'<text x="{number(x)}" y="{number(y)}" fill="{_FAINT}" font-weight="bold">'
+        f'<text x="{number(x)}" y="{number(y)}" fill="{FAINT}" font-weight="bold">'
         f"{escaped(frame.cluster.name)}</text></g>"
     )
 
@@ -190,7 +190,7 @@ def _writing(box: NodeBox, place: Placement) -> Iterator[str]:
         yield f'<text {at} text-anchor="middle" {style}>{escaped(line)}</text>'
 
 
-_FURTHER = f'fill="{_FAINT}" font-size="{number(SMALL)}"'
+_FURTHER = f'fill="{FAINT}" font-size="{number(SMALL)}"'
 
 
 def _place(place: Placement) -> str:
@@ -208,7 +208,7 @@ def _legend(diagram: Diagram) -> Iterator[tuple[str, float]]:
     levels, kinds = {box.level for box in diagram.boxes}, {box.kind for box in diagram.boxes}
     entries: list[tuple[str, CastKind, tuple[str, str]]] = [
         *((LEVELS[level], "explicit", SHADES[level]) for level in LEVELS if level in levels),
-        *((KINDS[kind].legend, kind, (_PAPER, _LINE)) for kind in KINDS if kind in kinds),
+        *((KINDS[kind].legend, kind, (PAPER, _LINE)) for kind in KINDS if kind in kinds),
     ]
     x = 0.0
     for text, kind, (fill, stroke) in entries:

@@ -1,4 +1,4 @@
-"""`annotate`: the source of a program with the dtype of each expression, as text, HTML and JSON."""
+"""`annotate`: the source of a program with the dtype of each expression: text, HTML, JSON, SVG."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import Any, Protocol
 from unicodedata import combining, east_asian_width
 
 from graphir.display import brief, fragment, printable, verbatim
+from graphir.drawing.loss_levels import LEVELS
+from graphir.drawing.svg import FAINT, FAMILY, PAPER, SHADES, STYLE, escaped
 from graphir.ops.dims import Shape
 from graphir.passes.analysis.annotation import (
     UNKNOWN,
@@ -303,6 +305,38 @@ def cells(text: str) -> int:
     return sum(0 if combining(c) else 1 + (east_asian_width(c) in "WF") for c in text)
 
 
+# -- SVG, for pages
+
+
+def annotated_svg(annotated: Annotated) -> str:
+    """Return a picture of the annotated lines: notes faint, casts in the colour of their loss."""
+    rows = annotated_text(annotated).split("\n")
+    width, height = 9 * max(map(cells, rows)) + 32, 20 * len(rows) + 24
+    texts = (f'<text x="16" y="{20 * i + 28}">{_colored(x)}</text>' for i, x in enumerate(rows))
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="graphir" width="{width}" '
+            f'viewBox="0 0 {width} {height}" font-family="{FAMILY}" font-size="14">',
+            f"<style>{STYLE}</style>",
+            f'<rect width="100%" height="100%" rx="8" fill="{PAPER}"/>',
+            *texts,
+            "</svg>",
+        ]
+    )
+
+
+def _colored(row: str) -> str:
+    """Return a row as SVG text, in which other spaces would collapse: code, then a note or marks."""
+    at = row.find("^") if "^" in row else row.rfind("  # ")
+    code, rest = (escaped(x).replace(" ", "&#160;") for x in (row[:at], row[at:]))
+    if at < 0:
+        return code + rest
+    color = FAINT
+    if "^" in row:
+        color = next((SHADES[x][1] for x in LEVELS if f"can lose {x}" in row), SHADES["exact"][1])
+    return f'{code}<tspan fill="{color}">{rest}</tspan>'
+
+
 # -- JSON
 
 VERSION = 1
@@ -360,5 +394,6 @@ ANNOTATED_FORMATS: Mapping[str, Callable[[Annotated], str]] = {
     "text": annotated_text,
     "html": writer("html", "annotated_html"),
     "json": annotated_json,
+    "svg": annotated_svg,
 }
 """The writer of each format."""

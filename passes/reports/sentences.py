@@ -310,7 +310,7 @@ def _why_wide(report: CastReport, cause: DtypeCause) -> str:
         name = f"`{printable(wide.text)}`, {_article(str(entry.argument.dtype))}{origin}"
         return f"{head} has {step.origins[0].op} of {name}"
     if position is None or values[position].dtype is not cause.after:
-        dtypes = " and ".join(dict.fromkeys(str(x.dtype) for x in values))
+        dtypes = " and ".join(dict.fromkeys(_dtype_of(x) for x in values))
         origin = origin and f", {_article(str(values[position or 0].dtype))}{origin}"
         return f"{head} promotes {dtypes} to {cause.after}{text}{origin}"
     operand = printable(source.operand(position)) if source and not step.location.compound else ""
@@ -318,6 +318,11 @@ def _why_wide(report: CastReport, cause: DtypeCause) -> str:
     operand = f"`{' '.join(operand.split())}`" if operand else name
     verb = _VERBS.get(step.op.name, f"has {step.op.name} of")
     return f"{head} {verb} {operand}, {_article(str(cause.after))}{origin}"
+
+
+def _dtype_of(value: Symbol) -> str:
+    """Return the dtype of a value, of a Python number its type."""
+    return f"a Python {value.dtype.family}" if value.dtype.weak else str(value.dtype)
 
 
 def _what_is_wide(report: CastReport, cause: DtypeCause) -> str:

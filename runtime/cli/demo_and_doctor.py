@@ -1,18 +1,22 @@
-"""The commands that need no program: `demo` answers the project's question, `doctor` looks around.
+"""The commands that need no program: `demo` answers the project's questions, `doctor` looks around.
 
-The demo says the same every time. The doctor says what is installed, and whether regions become
+The demos say the same every time. The doctor says what is installed, and whether regions become
 machine code, a line each.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import inspect
+import io
 import platform
+import shlex
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import metadata
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import FunctionType
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -20,13 +24,51 @@ import numpy as np
 
 from graphir.passes import implicit_cast
 from graphir.public import DType, Graph, GraphirError, PromotionRules, ops, rule_sets, rules
-from graphir.rule_reports.explanation import reason
+from graphir.rule_reports.explanation import explain, reason
 from graphir.rule_reports.tables import aligned
 from graphir.runtime.cli.arguments import Status, add_output, output_format, write_text
 from graphir.runtime.native.disk_cache import directory, open_folder
 from graphir.runtime.program import Program
 from graphir.runtime.program.program import execute
 from graphir.runtime.program.tier import tier
+
+BLEND = """\
+import numpy as np
+
+def blend(image, depth):  # float32, int32
+    fog = depth * np.float32(0.01)
+    return image - fog
+"""
+COMMAND = "graphir casts blend.py:blend --input 'float32[8]' --input 'int32[8]'"
+
+
+def demo(run: Callable[[Sequence[str]], object]) -> str:
+    """Return the output of `graphir demo`: a program, and what `run` prints for a command line."""
+    answer = io.StringIO()
+    with TemporaryDirectory() as folder, contextlib.chdir(folder):
+        Path("blend.py").write_text(BLEND, encoding="utf-8")
+        with contextlib.redirect_stdout(answer):
+            run(shlex.split(COMMAND)[1:])
+    listing = "\n".join(f"  {i} | {line}" for i, line in enumerate(BLEND.splitlines(), 1))
+    groups = explain("int32", "float32", rules="numpy").groups().items()
+    elsewhere = "\n".join(
+        textwrap.fill(
+            f"{text} {' '.join(names)}", 80, initial_indent="  ", subsequent_indent="    "
+        )
+        for text, names in groups
+    )
+    return f"""\
+Which line made it float64, and what do I write instead? In blend.py:
+
+{listing}
+
+$ {COMMAND}
+{answer.getvalue()}
+int32 * float32 elsewhere (graphir promote int32 float32 --rules numpy):
+{elsewhere}
+
+Ask of your own: graphir casts FILE.py:FUNCTION --input x.npy, graphir audit SCRIPT.py.
+The graph behind an answer: graphir demo --graph"""
 
 
 def question() -> Graph:
@@ -38,8 +80,8 @@ def question() -> Graph:
     return g
 
 
-def demo() -> str:
-    """Return the output of `graphir demo`, at most 120 columns wide."""
+def graph_demo() -> str:
+    """Return the output of `graphir demo --graph`, at most 120 columns wide."""
     lines, first = inspect.getsourcelines(question)
     listing = "\n".join(f"  {first + i:3} | {line.rstrip()}" for i, line in enumerate(lines))
     code = question.__code__.replace(co_filename="demo.py")  # as if it were of a user's file

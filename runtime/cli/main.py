@@ -28,7 +28,7 @@ from graphir.runtime.cli.arguments import (
     write_text,
 )
 from graphir.runtime.cli.casts import add_casts, add_draw
-from graphir.runtime.cli.demo_and_doctor import add_doctor, demo
+from graphir.runtime.cli.demo_and_doctor import add_doctor, demo, graph_demo
 from graphir.runtime.cli.programs import is_model, load_graph, load_run, path
 from graphir.runtime.cli.rules_and_lattices import add_rules_and_lattices
 from graphir.runtime.program import Program
@@ -119,7 +119,7 @@ def _note(text: str) -> None:
 
 
 def _demo(args: argparse.Namespace) -> None:
-    write_text(demo(), args)
+    write_text(graph_demo() if args.graph else demo(main), args)
 
 
 def _lower(args: argparse.Namespace) -> None:
@@ -202,7 +202,8 @@ def _parser() -> argparse.ArgumentParser:
         command_parser.set_defaults(command=run, output=None, format=None)
         return command_parser
 
-    command("demo", _demo, "Answer the question of the project.", "")
+    questions = command("demo", _demo, "Answer the questions of the project.", "")
+    questions.add_argument("--graph", action="store_true", help="that of a graph")
     add_rules_and_lattices(command)
     _add_graphs(command)
     add_casts(command)

@@ -366,7 +366,7 @@ HIGH = 100
 
 
 class Draws:
-    """The values drawn for types among the inputs of a command, and the notes about them.
+    """The values drawn for types among the inputs of a command, and the note about them.
 
     Floats and the parts of complex numbers are standard normal; integers are uniform from 0 on,
     less than HIGH, so that they are indices of most arrays.
@@ -374,7 +374,13 @@ class Draws:
 
     def __init__(self, seed: int) -> None:
         self._seed, self._generator = seed, np.random.default_rng(seed)
-        self.notes: list[str] = []
+        self._drawn: list[str] = []
+
+    @property
+    def notes(self) -> list[str]:
+        """What was drawn, in one line; none if nothing was."""
+        drawn = ", ".join(self._drawn)
+        return [f"drawn values, seed {self._seed}: {drawn}"] if drawn else []
 
     def value(self, type_: TensorType, name: str) -> Any:
         """Return an array of a type for the input of a name; ExecutionError for named sizes."""
@@ -394,8 +400,7 @@ class Draws:
         else:
             high = 2 if dtype.family == "bool" else int(min(HIGH, dtype.max + 1))
             array, how = self._generator.integers(high, size=shape), f"integers less than {high}"
-        text = f"the values of input {name}, {type_}, are drawn: {how}, seed {self._seed}"
-        self.notes.append(text)
+        self._drawn.append(f"{name} {type_} ({how})")
         return np.asarray(array).astype(dtype.storage)
 
     def call(self, call: Call) -> Call:

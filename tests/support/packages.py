@@ -1,7 +1,7 @@
-"""The layers and packages of the project, in the order of the map in README.md, and their imports.
+"""The layers and packages of the project, in the order of the map, and their imports.
 
-The map is the only list: a package or module that it lacks, or has in a place where it imports
-from below, fails tests/test_structure.py.
+The map, in docs/architecture.md, is the only list: a package or module that it lacks, or has in a
+place where it imports from below, fails tests/test_structure.py.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ SOURCES = sorted(path for folder in LAYERS for path in (ROOT / folder).rglob("*.
 
 def _map() -> Iterator[str]:
     """Yield the package or module of each entry of the map, in its order."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8").split("\n## The map\n")[1]
+    text = (
+        (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").split("\n## The map\n")[1]
+    )
     layer = ""
     for indent, names in re.findall(r"^ {4}( {0,2})((?:[\w/]+(?:\.py|/) ?)+)", text, re.M):
         if not indent:

@@ -30,7 +30,8 @@ from graphir.passes.analysis.explanations.edits import (
 )
 from graphir.passes.analysis.explanations.entries import Entry, EntryWalk, is_narrower
 from graphir.passes.analysis.expressions import expression
-from graphir.passes.analysis.rebuild import own_dtype
+from graphir.passes.analysis.rebuild import is_literal, own_dtype
+from graphir.promotion.scalars import survives
 from graphir.public import DType, Graph, Symbol, ops
 
 
@@ -146,7 +147,8 @@ class _Search:
         edits = dict.fromkeys(filter(None, map(self._operand_edit, entries)))
         complete = {x.place.place for x in edits} >= {x.step.location.place for x in entries}
         if edits and complete and len(edits) <= MOST and self._holds(entries, defaults, casts):
-            operands = [uncast(self.graph.symbols[at].args[i]) for at, i in casts]
+            steps = [(self.graph.symbols[at], i) for at, i in casts]
+            operands = [uncast(x.args[i]) for x, i in steps if not _is_kept_number(x, i, wanted)]
             yield Remedy(tuple(edits), "inferred", wanted, self._loss(operands, wanted))
         if self.walk.keep is not None and first.step.args:
             values = {x.step.index: x.wanted for x in entries}
@@ -239,6 +241,13 @@ def _together(causes: Sequence[DtypeCause]) -> Iterator[DtypeCause]:
             loses = next((x.loses for x in fixes if x.loses is not None), None)
             yield replace(cause, fix=fixes[0]._replace(parts=parts, loses=loses))
         led.add(cause.outputs)
+
+
+def _is_kept_number(step: Symbol, position: int, wanted: DType) -> bool:
+    """Whether an operand is written as a number that a dtype holds: no other run has another."""
+    value, source = uncast(step.args[position]), expression(step.location)
+    is_written = source is not None and source.is_number(position) and is_literal(value)
+    return is_written and survives(value.attrs["value"].item(), wanted)
 
 
 def _first_lost(symbol: Symbol, wanted: DType) -> complex | None:

@@ -161,8 +161,17 @@ def test_rules_lists_every_rule_set_with_its_source():
         assert each.doc in line and each.source in line
 
 
-def test_demo_answers_the_question():
+def test_demo_answers_which_line_in_30_lines() -> None:
     status, out, err = cli("demo")
+    assert (status, err) == (0, "")
+    lines = out.splitlines()
+    assert len(lines) <= 30 and "the result is float64 because line 4 promotes" in lines[9]
+    assert '  write: depth.astype("float32") * np.float32(0.01)' in lines[10]
+    assert "  float32 under max jax " in out and str(ROOT) not in out
+
+
+def test_demo_of_a_graph_answers_the_question() -> None:
+    status, out, err = cli("demo", "--graph")
     assert (status, err) == (0, "")
     assert max(map(len, out.splitlines())) <= 120
     assert "int16 and float32 promote to float32 under 'max'" in out
@@ -170,8 +179,8 @@ def test_demo_answers_the_question():
     assert "max_strict" in out and str(ROOT) not in out
 
 
-def test_demo_names_the_lines_it_shows():
-    out = cli("demo")[1]
+def test_demo_of_a_graph_names_the_lines_it_shows() -> None:
+    out = cli("demo", "--graph")[1]
     path = ROOT / "runtime" / "cli" / "demo_and_doctor.py"
     source = path.read_text(encoding="utf-8").splitlines()
     shown = dict(line.split(" | ", 1) for line in out.splitlines() if " | " in line)
@@ -197,7 +206,7 @@ def test_the_module_runs_as_a_program(tmp_path):
 
 
 def test_the_demo_prints_the_same_text_every_time():
-    assert process("demo").stdout == process("demo").stdout
+    assert process("demo").stdout == cli("demo")[1]
 
 
 def test_a_reader_that_stops_early_is_no_error():

@@ -153,7 +153,7 @@ def test_a_function_of_torch_whose_values_leave_is_recorded_for_one_run() -> Non
             assert casts(command, *program, value)[0] == ("x", "float32", "float64", 32)
             out = cli(command, *program, value)[1]
             assert "decided by values: int at tch_of_tests.py:31:20 is read as a Python" in out
-            assert ("the values of input x, float32[4, 3], are drawn" in out) is ("[" in value)
+            assert ("drawn values, seed 0: x float32[4, 3]" in out) is ("[" in value)
     assert "float64" in cli("annotate", *program, "x.npy")[1]
     assert cli("draw", *program, "x.npy")[0] == 0
     assert "record_torch(f, *args)" in refused(3, "run", *program, "x.npy")

@@ -317,8 +317,8 @@ def test_audits_draw_values_of_types() -> None:
     first, again, other = (json.loads(cli(*argv, *more)[1]) for more in ((), (), ("--seed", "1")))
     assert first == again and first["outputs"][0]["differing"] is not None
     assert first["outputs"] != other["outputs"]
-    note = "the values of input x, float32[8], are drawn: standard normal, seed 0"
-    assert note in first["sentences"] and note.replace("0", "1") not in first["sentences"]
+    note = "drawn values, seed 0: x float32[8] (standard normal)"
+    assert note in first["sentences"] and note.replace("seed 0", "seed 1") not in first["sentences"]
     for form in REPORT_FORMATS:
         out = cli("audit", "folded_np.py:held", *TYPE, "--format", form)[1].replace("\\", "")
         assert note in out, form
@@ -327,7 +327,7 @@ def test_audits_draw_values_of_types() -> None:
 @every("dtype", ("bool", "int8", "uint64", "float16", "float64", "complex64"))
 def test_values_are_drawn_of_every_family(dtype: str) -> None:
     out = cli("audit", "folded_np.py:held", "--input", f"x={dtype}[8]")[1]
-    assert f"the values of input x, {dtype}[8], are drawn" in out
+    assert f"drawn values, seed 0: x {dtype}[8] (" in out
 
 
 def test_audits_of_other_libraries_and_models_draw_values(opaque_branches: str) -> None:
@@ -335,11 +335,11 @@ def test_audits_of_other_libraries_and_models_draw_values(opaque_branches: str) 
     pytest.importorskip("torch")
     for program in ("folded_jx.py:held", "folded_tch.py:held"):
         status, out, _ = cli("audit", program, *TYPE)
-        assert status == 0 and "the values of input x, float32[8], are drawn" in out
+        assert status == 0 and "drawn values, seed 0: x float32[8]" in out
     status, out, _ = cli(
         "audit", opaque_branches, "--input", "c=True", "--input", "x=float32[2, 3]"
     )
-    assert status == 0 and "the values of input x, float32[2, 3], are drawn" in out
+    assert status == 0 and "drawn values, seed 0: x float32[2, 3]" in out
 
 
 def test_named_sizes_are_refused_with_what_to_write() -> None:
