@@ -1,8 +1,8 @@
 """graphir: graphs of typed symbols in which every implicit dtype conversion becomes explicit.
 
 The import of this package alone imports little: pytest imports the plugin at each start, in
-projects that may not ask for it. The first use of a public name loads all of its package's; those
-of graphir.passes and graphir.runtime are names of graphir too.
+projects that may not ask for it. The first use of a public name imports the module that defines it;
+those of graphir.passes and graphir.runtime are names of graphir too.
 """
 
 import importlib
@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 from graphir import import_names
 
 if TYPE_CHECKING:
-    from graphir.passes import *  # noqa: F403 the names of its __all__
-    from graphir.public import *  # noqa: F403 the names of its __all__
-    from graphir.public import __all__ as __all__
+    from graphir.passes import *  # noqa: F403
+    from graphir.public import *  # noqa: F403
     from graphir.runtime import *  # noqa: F403
 
 
@@ -25,13 +24,13 @@ def __getattr__(name: str) -> Any:
     """Return a public name, or a module that others import from here, at its first use."""
     if name in ("control", "errors", "ops"):
         return importlib.import_module(f"{__name__}.{name}")
-    if not name.startswith("__") or name == "__all__":
+    if name == "__all__":
+        return __dir__()
+    if not name.startswith("__"):
         for package in _PUBLIC:
             public = importlib.import_module(f"{__name__}.{package}")
-            names = {key: getattr(public, key) for key in (*public.__all__, "__all__")}
-            globals().update({**names, **globals()})
-            if name in names:
-                return globals()[name]
+            if name in public.__all__:
+                return globals().setdefault(name, getattr(public, name))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

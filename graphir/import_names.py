@@ -11,13 +11,13 @@ import os
 import sys
 from functools import cache
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from importlib.machinery import ModuleSpec
     from importlib.metadata import EntryPoints
-    from types import ModuleType
 
 _SHORT = ("passes", "runtime")
 
@@ -32,6 +32,47 @@ def own_folders() -> tuple[str, ...]:
     folder = os.path.dirname(os.path.abspath(__file__))
     linked = (os.path.realpath(os.path.join(folder, name)) for name in _SHORT)
     return tuple(f"{path}{os.sep}" for path in (folder, *linked))
+
+
+class LazyPackage(ModuleType):
+    """A package, or a module of names, whose public names are imported at their first use."""
+
+    _homes: dict[str, str]
+
+    def __getattr__(self, name: str) -> Any:
+        if (home := self._homes.get(name)) is None:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        value = import_module(f"{home}.{name}" if home == self.__name__ else home)
+        value = value if home == self.__name__ else getattr(value, name)
+        super().__setattr__(name, value)
+        return value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an attribute, except that of a submodule called like a public name of the package.
+
+        The import system binds each submodule to its name in the package, where the name may be a
+        function's, as `audit` is in graphir.runtime.
+        """
+        is_submodule = isinstance(value, ModuleType) and value.__name__ == f"{self.__name__}.{name}"
+        if not is_submodule or self._homes.get(name, self.__name__) == self.__name__:
+            super().__setattr__(name, value)
+
+    def __dir__(self) -> list[str]:
+        return sorted(self.__all__)
+
+
+def import_lazily(name: str, homes: Mapping[str, str], modules: str = "") -> None:
+    """Let the public names of a package be imported at their first use.
+
+    `homes` has the names that each module defines, by the module; `modules` are the names of public
+    submodules. The package imports the names under `if TYPE_CHECKING` too, for static checkers.
+    Sets `__all__`: all names but those of submodules that `homes` does not name.
+    """
+    package: Any = sys.modules[name]
+    table = {public: home for home, names in homes.items() for public in names.split()}
+    package.__dict__["_homes"] = dict.fromkeys(modules.split(), name) | table
+    package.__dict__["__all__"] = sorted(table)
+    package.__class__ = LazyPackage
 
 
 def give_short_name(name: str) -> None:

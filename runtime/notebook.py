@@ -21,9 +21,10 @@ from graphir.passes import Annotated, CastReport, annotate, cast_report
 from graphir.passes.reports import DTYPE_FORMATS, REPORT_FORMATS
 from graphir.passes.reports.annotated import ANNOTATED_FORMATS
 from graphir.public import DType, Graph, GraphError, GraphirError
-from graphir.runtime.cli.arguments import add_rule_set, output_format, user_frames, write_text
-from graphir.runtime.cli.casts import add_filters, add_run_options, selected
-from graphir.runtime.cli.programs import path
+from graphir.runtime.cli.arguments import output_format, write_text
+from graphir.runtime.cli.graphs_and_casts import selected
+from graphir.runtime.cli.main import add_filters, add_rule_set, add_run_options, path
+from graphir.runtime.cli.programs import user_frames
 from graphir.runtime.recording import Recording, record
 from graphir.runtime.recording.flat_code import CodeCell
 from graphir.runtime.recording.values import plains

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphir.passes.analysis.casts.measured import ExactValue
-from graphir.passes.analysis.casts.ranking import size_of
+from graphir.passes.analysis.casts.sites import size_of
 from graphir.passes.analysis.explanations.edits import Edit
 from graphir.public import DType, ExecutionError, GraphirError
 from graphir.runtime import trial_process

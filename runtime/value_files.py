@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import cmath
 from collections.abc import Iterable
 from pathlib import Path
-from reprlib import repr as brief
 from typing import Any, cast
 
 import numpy as np
@@ -13,6 +11,7 @@ import numpy as np
 from graphir.errors import shortened
 from graphir.hints import Array
 from graphir.ops.grammar import bits_of, is_foreign
+from graphir.promotion.scalars import number
 from graphir.public import DType, ExecutionError, GraphirError
 from graphir.text.atomic_files import Replacement
 from graphir.text.files import read_arrays
@@ -39,27 +38,6 @@ def read_input(text: str, dtype: DType | None = None) -> Any:
     return _with_dtype(array, name, dtype)
 
 
-def number(text: str) -> bool | int | float | complex | None:
-    """Parse a Python number, without evaluation; return None for any other text.
-
-    Raises ExecutionError for a number beyond the range of floats, and for an integer of more digits
-    than Python parses.
-    """
-    if text in ("True", "False"):
-        return text == "True"
-    for parse in (_based_int, int, float, complex):
-        try:
-            value = parse(text)
-        except ValueError:
-            continue
-        if not isinstance(value, int) and cmath.isinf(value) and "inf" not in text.lower():
-            raise ExecutionError(
-                f"{brief(text)} is beyond all floats", fix="write inf if you mean that"
-            )
-        return value
-    return None
-
-
 def write_outputs(path: str, arrays: Iterable[Array]) -> list[str]:
     """Save arrays as output0, output1, ... of an .npz; return a note for each raw-bits array.
 
@@ -78,10 +56,6 @@ def write_outputs(path: str, arrays: Iterable[Array]) -> list[str]:
     with Replacement() as files:
         np.savez(files.open(path), **cast(Any, arrays_by_name))
     return notes
-
-
-def _based_int(text: str) -> int:
-    return int(text, 0)
 
 
 def _path_and_key(text: str) -> tuple[str | None, str | None]:

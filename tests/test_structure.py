@@ -7,11 +7,12 @@ import re
 import subprocess
 import sys
 from graphlib import TopologicalSorter
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from graphir import ops
+from graphir import import_names, ops
 from graphir.semantics.kernels import KERNELS
 from tests.support.op_rows import OTHERS, ROWS
 from tests.support.packages import (
@@ -50,7 +51,9 @@ FACADES = {
     "graphir.ir.serialization": (
         "graphir.text.files graphir.text.parser graphir.text.printer graphir.drawing.formats"
     ),
-    "graphir.ir.symbol": ("graphir.text.printer graphir.ir.operators.composition"),
+    "graphir.ir.symbol": (
+        "graphir.text.printer graphir.ir.operators.composition graphir.numpy_api.dispatch"
+    ),
     "graphir.passes.analysis.casts.report": (
         "graphir.passes.reports.json_ graphir.passes.reports.html "
         "graphir.passes.reports.sentences graphir.passes.reports.text"
@@ -59,7 +62,9 @@ FACADES = {
         "graphir.passes.reports.html graphir.passes.reports.sentences"
     ),
     "graphir.passes.analysis.casts.rows": "graphir.passes.analysis.casts.sites",  # CastRow.to_json
-    "graphir.runtime.audit.audit": "graphir.runtime.recording",  # audit of a function
+    "graphir.runtime.audit.audit": "graphir.runtime.recording.reports",  # audit of a function
+    "graphir.runtime.program.tier": "graphir.runtime.native",
+    "graphir.runtime.recording.recording": "graphir.runtime.recording.reports",
     "graphir.runtime.array_api.array": (
         "graphir.runtime.array_api graphir.runtime.array_api.indexing "
         "graphir.runtime.array_api.views"
@@ -121,6 +126,47 @@ assert callable(graphir.lattice) and graphir.Lattice is Lattice
 assert {*graphir.__all__, "jit", "lower"} <= {*dir(graphir)} and not hasattr(graphir, "nothing")
 """
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
+def test_checkers_see_the_names_that_packages_import_lazily() -> None:
+    lazy = [x for x in MODULES if isinstance(import_module(x), import_names.LazyPackage)]
+    assert {"graphir.public", "graphir.passes", "graphir.runtime", "graphir.runtime.cli"} <= {*lazy}
+    for module in lazy:
+        facts, homes = syntax(MODULES[module]), vars(import_module(module))["_homes"]
+        seen = {
+            alias.asname: node.module
+            for node in facts.imports
+            if node in facts.typing and isinstance(node, ast.ImportFrom)
+            for alias in node.names
+        }
+        assert seen == homes, module
+        assert all(hasattr(import_module(module), name) for name in seen), module
+
+
+IMPORTS = """
+import importlib, sys, warnings
+import numpy as np
+from graphir.runtime import record
+
+def program(x):
+    for name in sys.argv[1:]:
+        importlib.import_module(name)
+    return x * 2
+
+warnings.simplefilter("error")
+with np.errstate(all="raise"):
+    record(program, np.ones(3))
+for name in sys.argv[1:]:
+    for value in vars(sys.modules[name]).values():
+        values = value if isinstance(value, (tuple, list, frozenset)) else [value]
+        assert all(type(x) is np.ndarray for x in values if isinstance(x, np.ndarray)), name
+"""
+
+
+def test_modules_are_imported_while_a_program_runs_as_before_it() -> None:
+    doors = {*DOORS, "graphir.pytest_plugin", "graphir.runtime.notebook"}
+    argv = [sys.executable, "-c", IMPORTS, *sorted({*MODULES} - doors)]
+    subprocess.run(argv, cwd=ROOT, check=True)
 
 
 def test_each_facade_is_needed() -> None:

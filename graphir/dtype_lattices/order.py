@@ -197,8 +197,38 @@ class Lattice(Generic[Node]):
         if not self.below(*ends):
             raise PromotionError(f"{low} is not below {high} in lattice {self.name!r}")
         if ends not in self._paths:
-            self._paths[ends] = tuple(_networkx().shortest_path(self.graph(), *ends))
+            self._paths[ends] = self._shortest_chain(*ends)
         return self._paths[ends]
+
+    def _shortest_chain(self, low: Node, high: Node) -> tuple[Node, ...]:
+        """Return a shortest chain by breadth-first search from both ends, the smaller side first.
+
+        Of several it is that of networkx.shortest_path, which would take as long to import as all
+        of the project.
+        """
+        below: dict[Node, list[Node]] = {}
+        for node, above in self.pairs():
+            below.setdefault(above, []).append(node)
+        steps: tuple[Mapping[Node, Iterable[Node]], ...] = self.edges, below
+        seen: tuple[dict[Node, Node], ...] = {low: low}, {high: high}
+        fringes = [[low], [high]]
+        middle: Node | None = low if low == high else None
+        while middle is None:
+            side = len(fringes[0]) > len(fringes[1])
+            level, fringes[side] = fringes[side], []
+            for node, following in ((x, y) for x in level for y in steps[side].get(x, ())):
+                if following not in seen[side]:
+                    seen[side][following] = node
+                    fringes[side].append(following)
+                if following in seen[not side]:
+                    middle = following
+                    break
+        chain: list[Node] = [middle]
+        while chain[0] != low:
+            chain.insert(0, seen[0][chain[0]])
+        while chain[-1] != high:
+            chain.append(seen[1][chain[-1]])
+        return tuple(chain)
 
     def reason(self, a: Node, b: Node) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
         """Return the path from `a` up to the join of both nodes, and the path from `b`."""

@@ -11,6 +11,7 @@ import numpy as np
 from graphir import errors, ops
 from graphir.dtypes import DType
 from graphir.errors import GraphError, OperandInfo
+from graphir.hints import ArrayOrNumber
 from graphir.ir.foreign_arrays import is_foreign_array
 from graphir.ir.literals import is_literal, literal_array
 from graphir.ir.symbol import Symbol
@@ -201,3 +202,14 @@ def may_be_operand(value: Any) -> bool:
     Python would answer `x == [1, 2]` with False.
     """
     return _is_operand(value) or isinstance(value, (list, tuple))
+
+
+def implicit_cast(a: ArrayOrNumber, b: ArrayOrNumber) -> tuple[Symbol, Symbol]:
+    """Return two operands, both cast to their common dtype: `Graph.implicit_cast` of their graph.
+
+    At least one operand is a Symbol. Raises GraphError where neither operand is a Symbol.
+    """
+    for operand in (a, b):
+        if isinstance(operand, Symbol):
+            return operand.graph.implicit_cast(a, b)
+    raise GraphError("implicit_cast takes symbols", got=f"{a!r} and {b!r}")

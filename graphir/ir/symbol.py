@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]
 from typing import TYPE_CHECKING, Any, Never, NoReturn
 
@@ -25,10 +26,21 @@ if TYPE_CHECKING:
 
 
 class NumPyHandlers:
-    """The handlers of NumPy's functions on symbols; numpy_api.dispatch, above this, sets them."""
+    """The handlers of NumPy's functions on symbols, imported at the first call of one."""
 
-    ufunc: Callable[..., Any]
-    function: Callable[..., Any]
+    @cached_property
+    def ufunc(self) -> Callable[..., Any]:
+        """The handler of a ufunc."""
+        from graphir.numpy_api.dispatch import call_ufunc
+
+        return call_ufunc
+
+    @cached_property
+    def function(self) -> Callable[..., Any]:
+        """The handler of another function."""
+        from graphir.numpy_api.dispatch import call_function
+
+        return call_function
 
 
 numpy_handlers = NumPyHandlers()

@@ -19,7 +19,7 @@ from graphir.ir.graph import Graph
 from graphir.ir.literals import is_literal
 from graphir.ir.operands import may_be_operand, symbols_of
 from graphir.ir.operators.powers import power
-from graphir.ir.symbol import Symbol, numpy_handlers
+from graphir.ir.symbol import Symbol
 from graphir.location import INTERMEDIATE, NUMPY, CompoundLocation, Location, Origin, user_location
 from graphir.numpy_api.functions import FUNCTIONS
 from graphir.numpy_api.products import strong
@@ -413,4 +413,3 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "outer": _outer,
 }
 
-numpy_handlers.ufunc, numpy_handlers.function = call_ufunc, call_function

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import cmath
 import math
 import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Iterator
+from reprlib import repr as brief
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -13,7 +15,7 @@ from numpy.typing import NDArray
 
 from graphir.conversions import convert
 from graphir.dtypes import DType
-from graphir.errors import GraphError
+from graphir.errors import ExecutionError, GraphError
 
 WEAK: dict[type, DType] = {
     bool: DType.bool,
@@ -216,3 +218,28 @@ def cell_of(value: Any) -> Hashable:
     if not math.isfinite(value) or value == 0.5 or value in EXPONENTS:
         return repr(float(value))
     return bisect_left(FLOAT_EDGES, abs(value)), value < 0
+
+
+def number(text: str) -> bool | int | float | complex | None:
+    """Parse a Python number, without evaluation; return None for any other text.
+
+    Raises ExecutionError for a number beyond the range of floats, and for an integer of more digits
+    than Python parses.
+    """
+    if text in ("True", "False"):
+        return text == "True"
+    for parse in (_based_int, int, float, complex):
+        try:
+            value = parse(text)
+        except ValueError:
+            continue
+        if not isinstance(value, int) and cmath.isinf(value) and "inf" not in text.lower():
+            raise ExecutionError(
+                f"{brief(text)} is beyond all floats", fix="write inf if you mean that"
+            )
+        return value
+    return None
+
+
+def _based_int(text: str) -> int:
+    return int(text, 0)

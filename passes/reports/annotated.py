@@ -29,9 +29,9 @@ from graphir.passes.reports import phrases, writer
 from graphir.passes.reports.json_ import json_array
 from graphir.passes.reports.json_ import text as encoded
 from graphir.passes.reports.phrases import SourceRegion
-from graphir.passes.reports.terminal import terminal_width
 from graphir.public import Graph, TensorType
 from graphir.rule_reports.tables import aligned
+from graphir.rule_reports.terminal import terminal_width
 
 ROWS = 400
 """The most rows of a text in a notebook."""

@@ -25,8 +25,8 @@ from graphir.passes.reports import draw, phrases
 from graphir.passes.reports.annotated import Annotated, SourceLine, below, blocks, value_text
 from graphir.passes.reports.phrases import region
 from graphir.passes.reports.sentences import Sentence
-from graphir.passes.reports.terminal import short_place
 from graphir.passes.reports.text import facts
+from graphir.rule_reports.terminal import short_place
 
 if TYPE_CHECKING:
     from graphir.passes.analysis.casts import CastReport, CastRow

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from graphir.display import count_text, printable
 from graphir.ir.op_builder import infer
 from graphir.passes.analysis.casts.behind_casts import in_call, next_values, uncast
-from graphir.passes.analysis.casts.ranking import is_modular
-from graphir.passes.analysis.casts.sites import overflows
+from graphir.passes.analysis.casts.sites import is_modular, overflows
 from graphir.passes.analysis.explanations.causes import Cause, DtypeCause, LossCause
 from graphir.passes.analysis.explanations.edits import UncastOp, operand_name, wide_argument
 from graphir.passes.analysis.explanations.fixes import loss_remedy

@@ -14,7 +14,7 @@ from graphir.display import printable
 from graphir.passes.reports import phrases
 from graphir.passes.reports.phrases import line_of, region
 from graphir.passes.reports.sentences import Sentence
-from graphir.passes.reports.terminal import answer_lines, fitted, terminal_width, wrapped
+from graphir.rule_reports.terminal import fitted, terminal_width, wrapped
 
 if TYPE_CHECKING:
     from graphir.passes.analysis.casts import CastReport, CastRow, OutputError
@@ -55,7 +55,7 @@ def answers_text(report: CastReport, width: int | None = None) -> str:
 
 
 def _answers(report: CastReport, width: int | None) -> list[str]:
-    return [line for answer in report.answers for line in answer_lines(answer, width)]
+    return [line for answer in report.answers for line in _answer_lines(answer, width)]
 
 
 def _head(report: CastReport, width: int | None, verbose: bool) -> Iterator[str]:
@@ -208,7 +208,7 @@ def dtypes_text(reports: Mapping[str, CastReport]) -> str:
     for name, report in reports.items():
         for answer in report.answers:
             named = answer._replace(text=f"{name}: {answer.text}")
-            lines += answer_lines(named, width)
+            lines += _answer_lines(named, width)
     unseen = (phrases.unseen(report) for report in reports.values())
     notes = (printable(note, 2000) for report in reports.values() for note in report.graph.notes)
     heads = filter(None, dict.fromkeys([*unseen, *notes]))
@@ -322,3 +322,13 @@ def _casts(report: CastReport, most: int) -> str:
     if len(rows) > most:
         lines.append(note.format(f"... and {len(rows) - most} more"))
     return "\n".join(lines)
+
+
+def _answer_lines(answer: Sentence, width: int | None) -> list[str]:
+    """Return the lines of an answer; each edit has a line of its own, whole in any width."""
+    edits = (f"  {lead} {text}" for lead, text in answer.instructions)
+    *lines, last = *wrapped(answer.text, width), *edits
+    graded = f"{last}{' ' * 6}{answer.grade}".rstrip()
+    if width is None or len(graded) <= width or not answer.grade:
+        return [*lines, graded]
+    return [*lines, last, f"    {answer.grade}"]

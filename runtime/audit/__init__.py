@@ -1,5 +1,15 @@
 """The dynamic audit: measure the effect of every cast on real data, and its share in the errors."""
 
-from graphir.runtime.audit.audit import audit
+from typing import TYPE_CHECKING
 
-__all__ = ["audit"]
+from graphir.import_names import import_lazily
+
+if TYPE_CHECKING:
+    from graphir.runtime.audit.audit import audit as audit
+
+import_lazily(
+    __name__,
+    {
+        "graphir.runtime.audit.audit": "audit",
+    },
+)

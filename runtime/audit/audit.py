@@ -63,7 +63,7 @@ def audit(
     """
     options = AuditOptions(blame, memory, as_dtype)
     if not isinstance(program, Graph) and callable(program):
-        from graphir.runtime.recording import audit_function
+        from graphir.runtime.recording.reports import audit_function
 
         return audit_function(program, inputs, keywords, options)
     require_outputs(program)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphir.passes.analysis.casts import CastReport, OutputError
-from graphir.passes.analysis.casts.ranking import LARGE, size_of
 from graphir.passes.analysis.casts.report import explicit_with
+from graphir.passes.analysis.casts.sites import LARGE, size_of
 from graphir.passes.analysis.explanations.causes import DtypeCause, LossCause, Remedy
 from graphir.passes.analysis.explanations.dtype_walk import DtypeWalk, ProgramFacts
 from graphir.passes.analysis.explanations.edits import Edit

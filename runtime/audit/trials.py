@@ -22,7 +22,7 @@ import numpy as np
 from graphir.conversions import convert
 from graphir.location import INTERMEDIATE
 from graphir.ops import dtype_rules as signatures
-from graphir.passes.analysis.casts.ranking import LARGE, is_modular, size_of
+from graphir.passes.analysis.casts.sites import LARGE, is_modular, size_of
 from graphir.passes.analysis.explanations.causes import LossCause
 from graphir.passes.analysis.expressions import expression
 from graphir.passes.analysis.rebuild import is_literal

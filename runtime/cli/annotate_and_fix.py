@@ -15,27 +15,22 @@ from typing import Any, NamedTuple
 from graphir.display import count_text, printable
 from graphir.passes import CastReport, annotate
 from graphir.passes.analysis.casts.measured import plain
-from graphir.passes.analysis.casts.ranking import size_of
+from graphir.passes.analysis.casts.sites import size_of
 from graphir.passes.analysis.explanations.causes import Cause, DtypeCause, Remedy
 from graphir.passes.reports import phrases
 from graphir.passes.reports.annotated import ANNOTATED_FORMATS
 from graphir.passes.reports.json_ import fix_json
-from graphir.passes.reports.terminal import on_screen
 from graphir.public import DType, ExecutionError, Graph, GraphirError
 from graphir.rule_reports.tables import aligned
-from graphir.runtime.cli.arguments import (
-    Status,
-    add_output,
-    add_program,
-    output_format,
-    write_text,
-)
-from graphir.runtime.cli.casts import (
+from graphir.rule_reports.terminal import on_screen
+from graphir.runtime.cli.arguments import output_format, write_text
+from graphir.runtime.cli.graphs_and_casts import (
     load_audit,
     load_recording,
     load_report,
     print_not_recorded,
 )
+from graphir.runtime.cli.main import FIX_FORMATS, Status
 from graphir.runtime.cli.programs import (
     Draws,
     ProgramCall,
@@ -59,18 +54,8 @@ from graphir.source_text import displayed_path
 from graphir.text.atomic_files import Replacement
 
 
-def add_annotate(command: Callable[..., Any]) -> None:
-    """Add the command `annotate`."""
-    doc = "Show the source of a program with the dtype of each expression, casts below operands."
-    parser = command("annotate", _annotate, doc, "script.py:function --input x.npy")
-    add_program(parser, "a graph, or a program of NumPy, JAX or torch; SCRIPT.py alone: its lines")
-    parser.add_argument(
-        "--seed", type=int, default=0, help="of the values that are drawn for types"
-    )
-    add_output(parser, ANNOTATED_FORMATS, "text")
-
-
-def _annotate(args: argparse.Namespace) -> None:
+def run_annotate(args: argparse.Namespace) -> None:
+    """Print the source of a program with the dtype of each expression."""
     if is_model(args.program):
         fix = f"graphir casts {args.program} names its nodes"
         raise ExecutionError(f"{args.program}: a model of ONNX has no source lines", fix=fix)
@@ -119,29 +104,8 @@ class FixAnswer(NamedTuple):
         return "".join(file.diff for file in self.files).removesuffix("\n")
 
 
-def add_fix(command: Callable[..., Any]) -> None:
-    """Add the command `fix`."""
-    doc = "Edit the source so that results keep a dtype: runs the edited program before it says so."
-    parser = command("fix", _fix, doc, "script.py:function --input x.npy --keep float32")
-    add_program(parser, "a program of NumPy, JAX or torch; SCRIPT.py alone: its lines")
-    parser.add_argument("--seed", type=int, default=0, help="of the values drawn for types")
-    parser.add_argument("--keep", metavar="DTYPE", help="the dtype that results should have")
-    parser.add_argument("--line", type=int, metavar="N", help="only causes that touch this line")
-    parser.add_argument("--write", action="store_true", help="write a tried fix to the files")
-    parser.add_argument(
-        "--rerun",
-        action="store_true",
-        help="run a script, and a program that writes files, uses the network or starts processes, "
-        "three times more, with all that it does",
-    )
-    add_output(parser, FIX_FORMATS, "text")
-
-
-FIX_FORMATS = ("text", "json")
-"""The formats of the command."""
-
-
-def _fix(args: argparse.Namespace) -> Status:
+def run_fix(args: argparse.Namespace) -> Status:
+    """Print the edits that hold; return status 1 if none was run and holds."""
     program = None if is_model(args.program) else load_call(args)
     if program is None or isinstance(program, Graph):
         fix = f"graphir casts {args.program} names its nodes"

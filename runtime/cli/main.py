@@ -1,4 +1,8 @@
-"""The entry point of the command line: parse the arguments, run the command, report errors."""
+"""The entry point of the command line: what may be asked, and the dispatch to what answers.
+
+This module declares the commands with their arguments and help, and imports none of what they do:
+`graphir.runtime.cli` has the functions, each imported when a command asks for it.
+"""
 
 from __future__ import annotations
 
@@ -6,51 +10,52 @@ import argparse
 import io
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from traceback import format_exception
-from typing import Any, NoReturn, get_args
-
-import numpy as np
+from collections.abc import Callable, Collection, Sequence
+from difflib import get_close_matches
+from enum import IntEnum
+from pathlib import Path
+from typing import Any, NoReturn, TypeAlias
 
 from graphir.display import printable
-from graphir.passes import lower
-from graphir.passes.reports.terminal import terminal_width
-from graphir.public import ExecutionError, Graph, GraphirError
-from graphir.runtime import targets
-from graphir.runtime.cli.annotate_and_fix import add_annotate, add_fix
-from graphir.runtime.cli.arguments import (
-    Status,
-    UsageError,
-    add_output,
-    add_program,
-    output_format,
-    user_traceback,
-    write_text,
-)
-from graphir.runtime.cli.casts import add_casts, add_draw
-from graphir.runtime.cli.demo_and_doctor import add_doctor, demo, graph_demo
-from graphir.runtime.cli.programs import is_model, load_graph, load_run, path
-from graphir.runtime.cli.rules_and_lattices import add_rules_and_lattices
-from graphir.runtime.program import Program
-from graphir.runtime.program.program import execute
-from graphir.runtime.program.tier import Mode
-from graphir.runtime.targets.emission import specialized
-from graphir.runtime.value_files import write_outputs
-from graphir.text.atomic_files import replace_file
-from graphir.text.printer import large_constants
+from graphir.runtime import cli
+
+
+class Status(IntEnum):
+    """The exit status of a command; docs/commands.md has the table that users read."""
+
+    FINE = 0
+    FINDINGS = 1
+    """What the command was asked to check does not hold: a difference, a broken law, a cast."""
+    USAGE = 2
+    """The arguments do not parse."""
+    REFUSED = 3
+    """No answer: graphir refused the input, or the user's program raised."""
+    UNSEEN = 3
+    """No answer to --fail-on: nothing was found, and a part of the program was not seen."""
+    DEFECT = 4
+    """An error of graphir itself, with its traceback."""
+    INTERRUPTED = 130
+    """The status that shells give for SIGINT."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status, a Status; the message of an error is on stderr."""
     _open_streams()
     argv, arguments = _split_arguments(sys.argv[1:] if argv is None else argv)
+    parser, names = parsers()
+    if problem := _no_command(argv[0], names) if argv else "":
+        print(f"graphir: {printable(problem, None)}", file=sys.stderr)
+        return Status.USAGE
+    if not argv:
+        parser.print_help(sys.stderr)
+        return Status.USAGE
     try:
-        args = _parser().parse_args(argv)
+        args = parser.parse_args(argv)
     except SystemExit as stop:  # help, version, bad usage
         return int(stop.code or 0)
     args.arguments = arguments
     try:
-        status = args.command(args)
+        status = getattr(cli, args.run)(args)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader closed the pipe: also silence the flush at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -58,39 +63,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return Status.INTERRUPTED
     except (Exception, SystemExit) as error:
-        return _report(error)
+        return cli.report_error(error)
     return status or Status.FINE
-
-
-def _report(error: BaseException) -> Status:
-    """Print an error that ended a command, and return the status."""
-    every_frame = "".join(format_exception(error))  # before user_traceback drops some
-    text = _message(error)
-    user_frames = user_traceback(error) if text is None else None
-    status = Status.USAGE if isinstance(error, UsageError) else Status.REFUSED
-    status = Status.DEFECT if text is None and user_frames is None else status
-    if os.environ.get("GRAPHIR_TRACEBACK") or status is Status.DEFECT:
-        print(every_frame, end="", file=sys.stderr)
-    else:
-        print(user_frames or f"graphir: {text}", file=sys.stderr)
-    return status
-
-
-def _message(error: BaseException) -> str | None:
-    """Return the message of an error that needs no traceback; None for other errors."""
-    if isinstance(error, (GraphirError, MemoryError)):
-        text = str(error) or "out of memory"
-    elif isinstance(error, SystemExit):
-        text = f"the program exited, with {error.code!r}"
-    elif user_traceback(error) is not None:
-        return None
-    elif isinstance(error, OSError):
-        text = f"{error.filename}: " * bool(error.filename) + (error.strerror or str(error))
-    elif isinstance(error, ImportError):
-        text = str(error)
-    else:
-        return None
-    return printable(text, None, keep="\n")
 
 
 def _split_arguments(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
@@ -111,55 +85,36 @@ def _open_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def _note(text: str) -> None:
-    print(f"graphir: note: {text}", file=sys.stderr)
+def _no_command(word: str, names: Collection[str]) -> str:
+    """Return why a word is no command, and what to type; "" for a command and for an option."""
+    if word in names or word.startswith("-"):
+        return ""
+    path, _, name = one_colon(word).rpartition(":")
+    if name and (path.endswith(".py") or (path and Path(f"{path.replace('.', '/')}.py").exists())):
+        return f"{word} is a program, no command; type: graphir casts {one_colon(word)}"
+    if os.path.isdir(word):
+        return f"{word} is a folder, no command; type: {_of_folder(Path(word))}"
+    if os.path.isfile(word) or word.endswith((".py", ".gir", ".onnx")):
+        command = "audit" if word.endswith(".py") else "casts"
+        return f"{word} is a file, no command; type: graphir {command} {word}"
+    near = " or ".join(get_close_matches(word, names))
+    return f"no command is named {word!r}; {f'use {near}' if near else 'see graphir --help'}"
 
 
-# -- the commands
+def one_colon(text: str) -> str:
+    """Return the text of a program with one colon, as in `a.py:f`; pytest would write `a.py::f`."""
+    path, _, name = text.partition("::")
+    return f"{path}:{name.replace('::', '.')}" if name else text
 
 
-def _demo(args: argparse.Namespace) -> None:
-    write_text(graph_demo() if args.graph else demo(main), args)
-
-
-def _lower(args: argparse.Namespace) -> None:
-    output_format(args, ("graph",), "graph")
-    lowered_graph = lower(load_graph(args))
-    if args.output:
-        lowered_graph.save(args.output)
-        return
-    write_text(str(lowered_graph), args)
-    if large := large_constants(lowered_graph):
-        _note(f"the values of {', '.join(large)} are too large for text; --output saves them too")
-
-
-def _run(args: argparse.Namespace) -> None:
-    output_format(args, ("arrays",), "arrays")
-    graph, values = load_run(args)
-    outputs = execute(graph, *values)
-    arrays: Sequence[Any] = (outputs,) if len(graph.outputs) == 1 else outputs
-    if args.output:
-        for line in write_outputs(args.output, arrays):
-            _note(line)
-    else:
-        write_text(_arrays_text(graph, arrays), args)
-
-
-def _plan(args: argparse.Namespace) -> None:
-    output_format(args, ("text",), "text")
-    graph, values = load_run(args, needs_values=False)
-    program = Program(graph, native=args.native)
-    text = program.explain(*values) if args.ir is None else program.ir(args.ir, *values)
-    write_text(str(text), args)
-
-
-def _arrays_text(graph: Graph, arrays: Iterable[Any]) -> str:
-    width = terminal_width(sys.stdout) or np.get_printoptions()["linewidth"]
-    with np.printoptions(linewidth=width):
-        return "\n".join(
-            f"output{i}: {symbol.dtype}{list(array.shape)}\n{array}"
-            for i, (symbol, array) in enumerate(zip(graph.outputs, arrays, strict=True))
-        )
+def _of_folder(folder: Path) -> str:
+    """Return the command for the scripts of a folder, or for the tests of a package."""
+    if (folder / "__init__.py").exists():
+        return f"python -m pytest --casts={folder.resolve().name}, which reports its casts in tests"
+    scripts = sorted(x.name for x in folder.glob("*.py"))
+    main = next((x for x in ("__main__.py", "main.py") if x in scripts), None)
+    name = main or (scripts[0] if len(scripts) == 1 else "SCRIPT.py")
+    return f"graphir audit {folder / name}"
 
 
 # -- what may be asked
@@ -186,7 +141,12 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def _parser() -> argparse.ArgumentParser:
+Adder: TypeAlias = "Callable[[str, str, str], argparse.ArgumentParser]"
+"""Adds a command: its name, its help, and the arguments of its example."""
+
+
+def parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """Return the parser of the command line, and the parsers of the commands by name."""
     parser = _Parser(
         prog="graphir",
         description="Graphs of typed symbols, and every conversion between dtypes that they imply.",
@@ -194,42 +154,141 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
+    by_name: dict[str, argparse.ArgumentParser] = {}
 
-    def command(name: str, run: Callable[[Any], None], doc: str, example: str) -> Any:
-        command_parser = commands.add_parser(
+    def command(name: str, doc: str, example: str) -> argparse.ArgumentParser:
+        command_parser = by_name[name] = commands.add_parser(
             name, help=doc, description=doc, epilog=f"example: graphir {name} {example}".rstrip()
         )
-        command_parser.set_defaults(command=run, output=None, format=None)
+        command_parser.set_defaults(run=f"run_{name}", output=None, format=None)
         return command_parser
 
-    questions = command("demo", _demo, "Answer the questions of the project.", "")
-    questions.add_argument("--graph", action="store_true", help="that of a graph")
-    add_rules_and_lattices(command)
+    demo = command("demo", "Answer the questions of the project.", "")
+    demo.add_argument("--graph", action="store_true", help="that of a graph")
+    _add_rules(command)
+    _add_lattices(command)
+    _add_diff(command)
     _add_graphs(command)
-    add_casts(command)
-    add_annotate(command)
-    add_fix(command)
-    add_draw(command)
-    add_export(command)
-    add_doctor(command)
-    return parser
+    _add_casts(command)
+    _add_sources(command)
+    _add_draw_and_export(command)
+    doc = "What is installed and works here, and what to type for the rest; status 1 if it fails."
+    add_output(command("doctor", doc, ""), ("text",), "text")
+    doc = "Print a script that completes commands, options and rule sets at a Tab."
+    run = command("completion", doc, "bash")
+    run.add_argument("shell", choices=SHELLS, help="the shell that reads the script")
+    return parser, by_name
 
 
-def _add_graphs(command: Callable[..., Any]) -> None:
+def _add_rules(command: Adder) -> None:
+    doc = "List the rule sets, or tell what one says besides the join."
+    parser = command("rules", doc, "jax")
+    parser.add_argument("rules", nargs="?", type=_rule_set, metavar="RULES", help="one of them")
+    add_output(parser, ("text",), "text")
+    doc = "The dtype in which operands meet, each one's way there, and what other rule sets say."
+    parser = command("promote", doc, "int16 float32 --rules max")
+    parser.add_argument(
+        "operands",
+        nargs="+",
+        type=lambda text: cli.operand(text),
+        metavar="DTYPE",
+        help="a dtype, or a Python number such as 1, 2.5 or 1j (after -- if it is negative)",
+    )
+    add_rule_set(parser)
+    add_output(parser, ("text",), "text")
+    doc = "All pairs of a rule set's dtypes; - stands for an error."
+    parser = command("table", doc, "--rules max -o max.svg")
+    add_rule_set(parser)
+    add_output(parser, TABLE_FORMATS, "text")
+
+
+def _add_lattices(command: Adder) -> None:
+    doc = (
+        "What lies directly above what in a lattice: that of a rule set, a published one, or yours."
+    )
+    parser = command("lattice", doc, "jep_option1 -o jep.svg")
+    which = parser.add_mutually_exclusive_group()
+    add_rule_set(which)
+    which.add_argument(
+        "lattice",
+        nargs="?",
+        type=lambda text: cli.lattice_or_file(text),
+        metavar="LATTICE",
+        help=_SUBJECTS,
+    )
+    add_output(parser, LATTICE_FORMATS, "text")
+    doc = (
+        "Which laws a rule set or a lattice breaks, and where; status 1 if it is no join, or "
+        "breaks a law asked for by --law."
+    )
+    parser = command("laws", doc, "my_lattice.json --law join")
+    parser.add_argument(
+        "subject", type=lambda text: cli.lawful(text), metavar="LATTICE", help=_SUBJECTS
+    )
+    parser.add_argument(
+        "--law",
+        action="append",
+        choices=(*LAWS, "join"),
+        help="this one alone, or those given; join: the first 5, which without "
+        "--law are those that count for the status",
+    )
+    parser.add_argument(
+        "--all", action="store_true", help="every counterexample, not just the first"
+    )
+    add_output(parser, ("text",), "text")
+
+
+_SUBJECTS = "a rule set, a lattice such as jep_python, or a JSON file of edges"
+
+
+def _add_diff(command: Adder) -> None:
+    doc = "What two rule sets answer differently, of all pairs or of a graph; status 1 if anything."
+    parser = command("diff", doc, "model.gir jax")
+    parser.add_argument(
+        "subject",
+        type=lambda text: cli.rules_or_graph(text),
+        metavar="RULES|FILE.gir|SCRIPT.py:NAME",
+        help="a rule set, a graph, or a program of NumPy, JAX or torch",
+    )
+    before = parser.add_argument(
+        "before", type=_rule_set, metavar="RULES", help="a rule set to compare with"
+    )
+
+    def other(text: str) -> Any:
+        before.required = False
+        return _rule_set(text)
+
+    parser.add_argument(
+        "after",
+        nargs="?",
+        type=_rule_set,
+        metavar="RULES",
+        help="of a graph: with this, not its own",
+    )
+    parser.add_argument(
+        "--rules", dest="other", type=other, metavar="RULES", help="in place of the argument"
+    )
+    add_output(parser, ("text", "json"), "text")
+    _add_inputs(parser)
+    _add_unseen(parser)
+    parser.set_defaults(rules=None, sources=None)
+
+
+def _add_graphs(command: Adder) -> None:
     """Add the commands that read a graph: `lower`, `run` and `plan`."""
     doc = "Print a graph as a machine runs it, every conversion a cast."
-    lower = command("lower", _lower, doc, "model.gir")
-    doc = "Run a graph."
-    run = command("run", _run, doc, "model.gir --input x=x.npy --input y=3 --output out.npz")
+    lower = command("lower", doc, "model.gir")
+    example = "model.gir --input x=x.npy --input y=3"
+    run = command("run", "Run a graph.", f"{example} --output out.npz")
     doc = "How a graph is run: its steps, what each reads and writes, and in which tier."
-    plan = command("plan", _plan, doc, "model.gir --input x=x.npy --input y=3")
+    plan = command("plan", doc, example)
     for each in (lower, run, plan):
-        add_program(each)
+        _add_program(each)
     lower.add_argument(
         "-o", "--output", type=path, metavar="OUT.gir", help="save it, large constants too"
     )
     add_output(plan, ("text",), "text")
-    plan.add_argument("--native", choices=get_args(Mode), default="auto", help="machine code")
+    plan.add_argument("--native", choices=NATIVE, default="auto", help="machine code")
     plan.add_argument(
         "--ir", type=int, metavar="STEP", help="the LLVM IR and assembly of a step's region instead"
     )
@@ -242,33 +301,68 @@ def _add_graphs(command: Callable[..., Any]) -> None:
     )
 
 
-# -- the command `export`: write a graph for another engine
+def _add_casts(command: Adder) -> None:
+    """Add the commands `casts` and `audit`."""
+    doc = "Report the casts of a graph: where, why, by which rule, at what loss."
+    casts = command("casts", doc, "model.gir --kind implicit --lossy")
+    doc = "Run a graph, or a function on NumPy arrays, and report what casts did to its data."
+    example = "script.py:function --input x.npy --against jax"
+    audit_parser = command("audit", doc, example)
+    _add_program(casts)
+    _add_program(
+        audit_parser, "a graph, or a program of NumPy, JAX or torch; SCRIPT.py alone: its lines"
+    )
+    for each in (casts, audit_parser):
+        each.add_argument(
+            "--seed", type=int, default=0, help="of the values that are drawn for types: --input"
+        )
+        add_output(each, REPORT_FORMATS, "text")
+        _add_fail_on(each)
+        add_filters(each)
+        _add_extent(each)
+    add_run_options(audit_parser)
 
 
-def _onnx(graph: Graph) -> bytes:
-    return targets.onnx(graph).SerializeToString()
+def _add_sources(command: Adder) -> None:
+    """Add the commands that show and edit sources: `annotate` and `fix`."""
+    doc = "Show the source of a program with the dtype of each expression, casts below operands."
+    example = "script.py:function --input x.npy"
+    parser = command("annotate", doc, example)
+    _add_program(parser, "a graph, or a program of NumPy, JAX or torch; SCRIPT.py alone: its lines")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="of the values that are drawn for types"
+    )
+    add_output(parser, ANNOTATED_FORMATS, "text")
+    doc = "Edit the source so that results keep a dtype: runs the edited program before it says so."
+    parser = command("fix", doc, f"{example} --keep float32")
+    _add_program(parser, "a program of NumPy, JAX or torch; SCRIPT.py alone: its lines")
+    parser.add_argument("--seed", type=int, default=0, help="of the values drawn for types")
+    parser.add_argument("--keep", metavar="DTYPE", help="the dtype that results should have")
+    parser.add_argument("--line", type=int, metavar="N", help="only causes that touch this line")
+    parser.add_argument("--write", action="store_true", help="write a tried fix to the files")
+    parser.add_argument(
+        "--rerun",
+        action="store_true",
+        help="run a script, and a program that writes files, uses the network or starts processes, "
+        "three times more, with all that it does",
+    )
+    add_output(parser, FIX_FORMATS, "text")
 
 
-WRITERS: dict[str, Callable[[Graph], str | bytes]] = {
-    "python": targets.python,
-    "stablehlo": targets.stablehlo,
-    "onnx": _onnx,
-}
-"""The writer of each target; it returns a text, or the bytes of a file."""
-
-_TITLES = {"python": "Python", "stablehlo": "StableHLO", "onnx": "ONNX"}
-
-
-def add_export(command: Callable[..., Any]) -> None:
-    """Add the command `export`; `command` adds a subcommand to the parser."""
+def _add_draw_and_export(command: Adder) -> None:
+    doc = "Draw a graph: its layers, and every cast in the colour of what it loses."
+    parser = command("draw", doc, "model.gir -o model.svg")
+    _add_program(parser)
+    add_output(parser, GRAPH_FORMATS, "svg")
+    _add_fail_on(parser)
     doc = (
         "Write a graph for another engine: as NumPy source, StableHLO or ONNX, every cast explicit."
     )
-    parser = command("export", _export, doc, "model.gir -o model.py")
-    add_program(parser)
+    parser = command("export", doc, "model.gir -o model.py")
+    _add_program(parser)
     parser.add_argument(
         "--to",
-        choices=tuple(WRITERS),
+        choices=TARGETS,
         help="NumPy source that runs alone, StableHLO text, or an ONNX model, which needs onnx; "
         "else by the ending of OUT: .py, .mlir, .onnx",
     )
@@ -281,22 +375,194 @@ def add_export(command: Callable[..., Any]) -> None:
     )
 
 
-def _export(args: argparse.Namespace) -> None:
-    target = output_format(args, WRITERS, "", "to")
-    if not target:
-        raise UsageError(
-            "no target is named", fix=(f"give --to {', '.join(WRITERS)}", "-o model.onnx")
+# -- shared arguments
+
+
+def _add_program(
+    command: argparse.ArgumentParser,
+    what: str = "a graph, a function that returns one, or a program of NumPy, JAX, torch",
+) -> None:
+    """Add the arguments for a graph in a file or a named object in a script, and its inputs."""
+    command.add_argument(
+        "program",
+        type=path,
+        metavar="FILE.gir|SCRIPT.py:NAME|MODULE:NAME",
+        help=f"a graph, as Graph.save writes it; or what a script has by a name: {what}",
+    )
+    command.add_argument(
+        "--sources",
+        type=path,
+        metavar="DIR",
+        help="show lines of the source files that FILE.gir names, where they lie inside DIR",
+    )
+    _add_inputs(command)
+    add_rule_set(command, None, "the rule set that the graph, or the function, follows")
+
+
+def _add_inputs(command: argparse.ArgumentParser) -> None:
+    """Add the option --input to a command."""
+    command.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        dest="inputs",
+        metavar="[NAME=]VALUE",
+        help="an input: x.npy, file.npz, file.npz:key or a Python number; for a function also a "
+        "type, 'float32[8, 3]' (audit draws values of it), SCRIPT.py:NAME, or "
+        "a quoted Python literal; for a model.onnx also a type, which states "
+        "the input's sizes; by name, or in order",
+    )
+    command.add_argument(
+        "--size",
+        action="append",
+        default=[],
+        dest="sizes",
+        type=_size,
+        metavar="NAME=SIZE",
+        help="the size of a named dim of a model.onnx; of an exported graph (StableHLO needs that "
+        "of each, others keep names)",
+    )
+    command.add_argument(
+        "--library",
+        choices=LIBRARIES,
+        help="the library of a function, where its code and its inputs do not tell",
+    )
+
+
+def path(text: str) -> str:
+    """Argument type of a file path, which need not exist yet; rejects the empty text."""
+    if not text:
+        raise argparse.ArgumentTypeError("'' names no file")
+    return text
+
+
+def _size(text: str) -> tuple[str, int]:
+    name, equals, size = text.partition("=")
+    if not (name and equals and size.isascii() and size.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=SIZE, as in n=4")
+    return name, int(size)
+
+
+def _rule_set(text: str) -> Any:
+    return cli.rule_set(text)
+
+
+def add_rule_set(command: Any, default: str | None = "max", what: str = "a rule set") -> None:
+    """Add the option --rules to a command."""
+    command.add_argument(
+        "--rules",
+        type=_rule_set,
+        default=default,
+        metavar="RULES",
+        help=f"{what}: a name that `graphir rules` lists, or a JSON file of a lattice",
+    )
+
+
+def add_output(command: argparse.ArgumentParser, formats: Sequence[str], default: str) -> None:
+    """Add the options --format, of a command that has several, and --output to a command."""
+    if len(formats) > 1:
+        command.add_argument(
+            "--format", choices=formats, help=f"else by the ending of OUT, else {default}"
         )
-    lowered_graph = lower(load_graph(args))
-    sizes = {} if is_model(args.program) else dict(args.sizes)
-    graph = specialized(_TITLES[target], lowered_graph, sizes) if sizes else lowered_graph
-    try:
-        content = WRITERS[target](graph)
-    except ImportError as error:
-        raise ExecutionError(str(error)) from None
-    if isinstance(content, str):
-        write_text(content.rstrip("\n"), args)
-    elif args.output:
-        replace_file(args.output, content)
-    else:
-        raise ExecutionError(f"{target} is a binary format", fix=f"name a file: -o model.{target}")
+    command.set_defaults(format=None)
+    command.add_argument(
+        "-o", "--output", type=path, metavar="OUT", help="write it there, not to the terminal"
+    )
+
+
+def _add_fail_on(command: argparse.ArgumentParser) -> None:
+    """Add the options of a gate on casts to a command: --fail-on and --unseen."""
+    command.add_argument(
+        "--fail-on",
+        type=lambda text: cli.gate_words(text),
+        action="extend",
+        default=[],
+        metavar="KIND[,KIND...]",
+        help="have status 1 if the report has a cast of a kind that the program does not spell "
+        "out: any, or a word of policies: lossy (after a run: lost a value), precision, "
+        "to:float64, 'int->float'; 3 if it has none, and a part of the program was not seen",
+    )
+    _add_unseen(command)
+
+
+def _add_unseen(command: argparse.ArgumentParser) -> None:
+    """Add the option --unseen of gates to a command."""
+    command.add_argument(
+        "--unseen",
+        choices=("fail", "pass"),
+        default="fail",
+        help="whether the status is 3 if nothing was found, and a part of the program was not seen",
+    )
+
+
+def add_run_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of an audit's run."""
+    command.add_argument("--no-blame", action="store_true", help="only measure each cast")
+    command.add_argument(
+        "--as-dtype",
+        metavar="DTYPE[,DTYPE...]",
+        help="what the program would lose with all its floats of a dtype, such as bfloat16; of "
+        "several: a table, by layer",
+    )
+
+
+def _add_extent(command: argparse.ArgumentParser) -> None:
+    """Add the options for more and for less than a report says by itself: -v and -q."""
+    extent = command.add_mutually_exclusive_group()
+    extent.add_argument(
+        "-v", "--verbose", action="store_true", help="name each part that was not seen"
+    )
+    extent.add_argument("-q", "--quiet", action="store_true", help="the answer alone, as text")
+
+
+def add_filters(command: argparse.ArgumentParser) -> None:
+    """Add the options that select rows of a report, and --against."""
+    command.add_argument(
+        "--only",
+        type=lambda text: cli.policy_words(text),
+        action="extend",
+        default=[],
+        metavar="KIND[,KIND...]",
+        help="those of a kind, in the words of policies: lossy, precision, to:float64, from:int64, "
+        "'int->float'",
+    )
+    command.add_argument(
+        "--keep",
+        metavar="DTYPE",
+        help="the dtype that results should have: names each line that makes a wider one",
+    )
+    command.add_argument("--kind", choices=KINDS, help="one kind; legalization lowers")
+    command.add_argument("--lossy", action="store_true", help="those that can lose something only")
+    command.add_argument("--loss", choices=LOSSES, help="those that can lose this")
+    command.add_argument("--layer", help="those of a layer and its parts")
+    command.add_argument(
+        "--all", action="store_true", help="exact numbers too, and casts that change nothing"
+    )
+    command.add_argument("--dtype", metavar="DTYPE", help="those from or to a dtype")
+    command.add_argument(
+        "--against", type=_rule_set, metavar="RULES", help="what would change under other rules"
+    )
+
+
+# -- the choices, which the functions of the commands define: a test compares them
+
+SHELLS = ("bash", "zsh", "fish")
+TABLE_FORMATS = ("text", "markdown", "json", "svg")
+LATTICE_FORMATS = ("text", "dot", "mermaid", "svg")
+GRAPH_FORMATS = ("svg", "dot", "mermaid")
+REPORT_FORMATS = ("text", "details", "markdown", "html", "json", "sarif")
+ANNOTATED_FORMATS = ("text", "html", "json", "svg")
+FIX_FORMATS = ("text", "json")
+TARGETS = ("python", "stablehlo", "onnx")
+NATIVE = ("auto", "now", "off")
+LIBRARIES = ("jax", "torch", "numpy")
+LAWS = (
+    *("existence", "uniqueness", "idempotence", "commutativity", "associativity"),
+    *("width", "exactness"),
+)
+LOSSES = ("range", "sign", "precision", "underflow", "special")
+KINDS = (
+    *("implicit", "explicit", "legalization", "assignment", "autocast", "exporter", "literal"),
+    *("wrap", "overflow", "underflow", "invalid", "cancellation", "absorption", "accumulation"),
+    "rounding",
+)

@@ -16,8 +16,11 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, redirect_stdout
+from difflib import get_close_matches
 from functools import wraps
 from pathlib import Path
+from traceback import format_exception
+from types import TracebackType
 from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -25,17 +28,21 @@ import numpy as np
 from graphir.import_names import optional
 from graphir.numpy_api.trace import Trace
 from graphir.ops.grammar import read_type
+from graphir.promotion.scalars import number
 from graphir.public import ExecutionError, Graph, GraphError, PromotionRules, TensorType
 from graphir.runtime.binding import match_inputs
+from graphir.runtime.cli.main import one_colon
 from graphir.runtime.recording.flat_code import Script
+from graphir.runtime.recording.sites import is_call_site
 from graphir.runtime.sources import from_onnx
-from graphir.runtime.sources.libraries import LIBRARIES, Library, library_of
+from graphir.runtime.sources.libraries import Library, library_of
 from graphir.runtime.sources.onnx_.model import input_names, read_model
 from graphir.runtime.sources.op_rows import identifier
 from graphir.runtime.sources.programs import ImportedProgram, import_program, module_instance
 from graphir.runtime.sources.torch_.tensors import tensor_of
 from graphir.runtime.trial_process import ProgramName
-from graphir.runtime.value_files import number, read_input
+from graphir.runtime.user_code import INSTALLED, PROJECT
+from graphir.runtime.value_files import read_input
 
 Program: TypeAlias = "Graph | Callable[..., Any]"
 
@@ -74,6 +81,9 @@ def _read_file(text: str, sources: str | None, arguments: Sequence[str] | None) 
             f"{text}: torch reads {suffix} files by pickle, which runs any code that they hold",
             fix="load the file in a script, and name the object: model.py:program",
         )
+    if "::" in text:
+        fix = f"type {one_colon(text)}"
+        raise ExecutionError(f"{text}: one colon stands before a name", fix=fix)
     if suffix != ".py":
         return Graph.load(text, sources=sources)
     if arguments is None:
@@ -100,8 +110,10 @@ def find_object(text: str) -> Any:
     value: Any = _imported(path) if is_module else _module(path)
     for part in name.split("."):
         if not hasattr(value, part):
-            names = ", ".join(sorted(name for name in dir(value) if name[0] != "_"))
-            raise ExecutionError(f"{path} defines no {part!r}; it has {names or 'nothing'}")
+            names = sorted(name for name in dir(value) if name[0] != "_")
+            near = [f"use {text.removesuffix(part)}{x}" for x in get_close_matches(part, names)]
+            has = "" if near else f"; it has {', '.join(names) or 'nothing'}"
+            raise ExecutionError(f"{path} defines no {part!r}{has}", fix=near)
         value = getattr(value, part)
     return value
 
@@ -198,50 +210,6 @@ def require_file(path: str) -> Path:
 
 
 # -- the inputs of a program
-
-
-def path(text: str) -> str:
-    """Argument type of a file path, which need not exist yet; rejects the empty text."""
-    if not text:
-        raise argparse.ArgumentTypeError("'' names no file")
-    return text
-
-
-def add_inputs(command: argparse.ArgumentParser) -> None:
-    """Add the option --input to a command."""
-    command.add_argument(
-        "--input",
-        action="append",
-        default=[],
-        dest="inputs",
-        metavar="[NAME=]VALUE",
-        help="an input: x.npy, file.npz, file.npz:key or a Python number; for a function also a "
-        "type, 'float32[8, 3]' (audit draws values of it), SCRIPT.py:NAME, or "
-        "a quoted Python literal; for a model.onnx also a type, which states "
-        "the input's sizes; by name, or in order",
-    )
-    command.add_argument(
-        "--size",
-        action="append",
-        default=[],
-        dest="sizes",
-        type=_size,
-        metavar="NAME=SIZE",
-        help="the size of a named dim of a model.onnx; of an exported graph (StableHLO needs that "
-        "of each, others keep names)",
-    )
-    command.add_argument(
-        "--library",
-        choices=LIBRARIES,
-        help="the library of a function, where its code and its inputs do not tell",
-    )
-
-
-def _size(text: str) -> tuple[str, int]:
-    name, equals, size = text.partition("=")
-    if not (name and equals and size.isascii() and size.isdecimal()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=SIZE, as in n=4")
-    return name, int(size)
 
 
 def of_model(
@@ -599,3 +567,35 @@ def following(rules: PromotionRules | None, graph: Graph) -> Graph:
         got=f"--rules {rules.name}",
         fix=f"compare by --against {rules.name}, or graphir diff GRAPH {rules.name}",
     )
+
+
+# -- the error of a program
+
+
+def user_traceback(error: BaseException) -> str | None:
+    """Return the traceback of an error of the user's program, without graphir's frames.
+
+    The frames start at the user's first one; the error and its causes keep these alone. Returns
+    None if no frame is of the user.
+    """
+    chain: list[BaseException] = [error]
+    for each in chain:
+        chain += [x for x in (each.__cause__, each.__context__) if x is not None and x not in chain]
+        each.__traceback__ = user_frames(each.__traceback__)
+    if error.__traceback__ is None and not isinstance(error, SyntaxError):
+        return None
+    return "".join(format_exception(error)).rstrip()
+
+
+def user_frames(traceback: TracebackType | None) -> TracebackType | None:
+    """Return the frames of a traceback from the user's first one on, without graphir's."""
+    frames: list[TracebackType] = []
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        is_user = not code.co_filename.startswith(INSTALLED)
+        if (is_user or frames) and not code.co_filename.startswith((*PROJECT, "<frozen")):
+            frames += [] if is_call_site(code) else [traceback]
+        traceback = traceback.tb_next
+    for frame in reversed(frames):
+        traceback = TracebackType(traceback, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
+    return traceback

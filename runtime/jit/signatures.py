@@ -87,7 +87,7 @@ def as_input(value: Any) -> Any:
     Raises GraphError for a subclass of np.ndarray, such as a matrix, whose operators may differ.
     """
     kind: Any = cast("object", type(value))
-    if kind not in _PLAIN and not issubclass(kind, np.generic):
+    if kind not in (np.ndarray, np.memmap) and not issubclass(kind, np.generic):
         if isinstance(value, np.ndarray) and not isinstance(value, np.ma.MaskedArray):
             name = f"{kind.__module__}.{kind.__name__}"
             array = cast("NDArray[Any]", value)
@@ -103,7 +103,6 @@ def as_input(value: Any) -> Any:
 
 NUMBERS = frozenset(WEAK) - {bool}
 _ARRAYS = np.ndarray, np.generic
-_PLAIN = np.ndarray, np.memmap
 
 
 Entry: TypeAlias = Literal["number", "weak", "value"]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from graphir.decorators import lazy
 from graphir.public import ExecutionError
 from graphir.runtime.program.cost_model import COST
-from graphir.runtime.program.tier import Accumulation, Mode, Multiply, SequencePart, provide
+from graphir.runtime.program.tier import Accumulation, Mode, Multiply, SequencePart
 from graphir.runtime.workers import IMPORTS
 
 if TYPE_CHECKING:
@@ -238,6 +238,3 @@ def _module(name: str) -> Any:
 def is_installed() -> bool:
     """Whether llvmlite is installed."""
     return find_spec("llvmlite") is not None
-
-
-provide(tier)

@@ -1,7 +1,7 @@
 """What the planner hands to machine code: records of operations; and how it finds the tier.
 
-The package of the tier, `graphir.runtime.native`, calls `provide` when it is imported. Without a
-tier every region runs in NumPy. The planner imports no module of the tier but for types.
+The planner imports no module of the tier's package, `graphir.runtime.native`, but for types;
+`tier` imports the package.
 """
 
 from __future__ import annotations
@@ -257,19 +257,11 @@ class SequencePart(NamedTuple):
     places: Sequence[Any]
 
 
-Choice: TypeAlias = "Callable[[Mode], tuple[NativeTier | None, str]]"
-
-_choices: list[Choice] = []
-
-
-def provide(choice: Choice) -> None:
-    """Register a tier by the function that chooses it for a mode (see `tier`)."""
-    _choices[:] = [choice]
-
-
 def tier(mode: Mode) -> tuple[NativeTier | None, str]:
     """Return the tier for a mode, with an empty reason; or None and the reason for NumPy alone.
 
     Raises ExecutionError for an unknown mode.
     """
-    return _choices[0](mode) if _choices else (None, "there is no such tier")
+    from graphir.runtime.native import tier as choose
+
+    return choose(mode)

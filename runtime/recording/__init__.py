@@ -35,6 +35,6 @@ What a run is made of:
 """
 
 from graphir.runtime.recording.builder import Note
-from graphir.runtime.recording.recording import Recording, audit_function, record
+from graphir.runtime.recording.recording import Recording, record
 
-__all__ = ["Note", "Recording", "audit_function", "record"]
+__all__ = ["Note", "Recording", "record"]

@@ -9,46 +9,32 @@ nothing records; what it left behind computes as plain arrays do.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib import import_module
-from types import CodeType, FrameType, FunctionType
-from typing import Any, cast
-from warnings import catch_warnings, simplefilter
+from types import CodeType, FunctionType
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from graphir.display import code, count_text, fragment, paragraphs, printable, table, text
 from graphir.dtypes import DTypeLike
-from graphir.ir.liveness import live_mask
-from graphir.ops.grammar import is_foreign
-from graphir.passes import CastReport, cast_report
-from graphir.passes.analysis.casts import ProgramInterface, Unseen
-from graphir.passes.analysis.expressions import expression
-from graphir.passes.reports.sentences import lossy_step
 from graphir.promotion import RulesLike
 from graphir.promotion.numpy_ import DTYPES
 from graphir.public import (
     DType,
-    ExecutionError,
     Graph,
     GraphError,
-    Location,
     PromotionRules,
     Symbol,
     TensorType,
 )
 from graphir.public import rules as rules_named
-from graphir.runtime.audit.audit import AuditState, audit_graph, audit_program, run_passes
-from graphir.runtime.audit.blocked_run import as_floats
-from graphir.runtime.audit.exact_arrays import wide_dtype
-from graphir.runtime.audit.opaque import OpaqueStep, RecordedFacts
-from graphir.runtime.audit.subject import AuditedProgram, AuditOptions, subject_of
-from graphir.runtime.error_notes import MOST_AUDITED, ProgramValues, grave_losses, noting_errors
+from graphir.runtime.audit.opaque import RecordedFacts
 from graphir.runtime.recording.arrays import ArrayRecorder
-from graphir.runtime.recording.builder import IS_DATA, Note
+from graphir.runtime.recording.builder import Note
 from graphir.runtime.recording.captured import ArraySlot, swapped
 from graphir.runtime.recording.flat_code import CodeCell, Script, is_computed, variable_outputs
 from graphir.runtime.recording.numpy_.interception import MakerPlaces, makers_recorded
@@ -66,14 +52,13 @@ from graphir.runtime.recording.results import (
 from graphir.runtime.recording.sites import CallSites
 from graphir.runtime.recording.values import (
     Array,
-    RecordedNumber,
-    RecordedValue,
-    TracedScalar,
     active,
     plain,
     recording_with,
 )
-from graphir.semantics.library_calls import mapped
+
+if TYPE_CHECKING:
+    from graphir.passes import CastReport
 
 
 @dataclass(frozen=True, repr=False)
@@ -124,30 +109,9 @@ class Recording:
 
     def report(self) -> CastReport:
         """Return the report of the casts in the graph, the worst first."""
-        report = cast_report(self.graph)
-        twins = dict(zip(self.graph.inputs, report.explicit.inputs, strict=True))
-        arguments = tuple(twins[x] for x in self.beyond.arguments or ())
-        step_results = tuple(twins[x] for x in self.beyond.step_results)
-        program = ProgramInterface(arguments, step_results, self.names)
-        return self._with_given(report.of_program(program, self._unseen()))
+        from graphir.runtime.recording.reports import static_report
 
-    def _with_given(self, report: CastReport) -> CastReport:
-        """Return the report with what this run did not record, data apart."""
-        notes = (x for x in self.notes if x.reason != IS_DATA)
-        report.given = tuple(Unseen(x.what, x.location, x.reason) for x in notes)
-        return report
-
-    def _unseen(self) -> Iterator[Unseen]:
-        """Yield the parts of the program that may cast, and that the graph of this run lacks."""
-        for step in self.beyond.steps:
-            if step.casts_inside:
-                yield Unseen(step.what, step.location, step.reason, casts=True)
-            elif step.truth and step.steers:
-                reason = "decides by a value what runs, and another branch did not run"
-                yield Unseen(step.what, step.location, reason, casts=True)
-        if not self.outputs:
-            place = Location.at(self.graph.name, 0)
-            yield Unseen("the result", place, "has nothing that was recorded", casts=True)
+        return static_report(self)
 
     def audit(
         self, blame: bool = True, memory: int = 1 << 30, as_dtype: DTypeLike | None = None
@@ -158,26 +122,9 @@ class Recording:
         report is that of the same program with all its floats of that dtype. Raises ExecutionError
         if no recorded value reached the result.
         """
-        if not self.outputs:
-            steps_text = "".join(
-                f"; {x.what} at {x.location} {x.reason}" for x in self._first_unrecorded()
-            )
-            raise ExecutionError(
-                f"audit: nothing that was recorded reached the result of {self.graph.name!r}",
-                got=f"{described(self.result)}{steps_text}",
-                fix="return arrays of numbers that NumPy computes from the arguments",
-            )
-        options = AuditOptions(blame, memory, as_dtype)
-        if self.graph.provenance.library:  # the outputs are those of the graph
-            return audit_graph(AuditedProgram(self.graph, self.inputs, self.beyond), options)
-        program = AuditedProgram(
-            self.graph, self.inputs, self.beyond, self.outputs, self.names, self.rounds
-        )
-        return self._with_given(audit_program(program, options))
+        from graphir.runtime.recording.reports import measured_report
 
-    def _first_unrecorded(self) -> Sequence[Note | OpaqueStep]:
-        """Return the first five notes and steps, which may say where values left the recording."""
-        return [*self.notes, *self.beyond.steps][:5]
+        return measured_report(self, blame, memory, as_dtype)
 
 
 def record(
@@ -201,8 +148,12 @@ def record(
     names = _names(function, arrays)
     arguments = {next(names) or place: value for place, value in enumerate(arrays)}
     with _records(recorder, arguments, keywords, function):
-        with noting_errors(_RecordedValues(recorder)):
+        given = {x.index for x in recorder.graph.inputs}
+        try:
             result: Any = function(*arguments.values(), **keywords)
+        except Exception as error:
+            _note_error(error, recorder, given)
+            raise
         if isinstance(cast("object", result), Iterator):
             recorder.note(f"a {_name(result)}", "runs when nothing records; return a list")
         if isinstance(function, (Script, CodeCell)):
@@ -216,28 +167,13 @@ def record(
             )
             results = list(result_leaves(result, changed, recorder, True))
         outputs = _outputs(recorder, result, results)
-    return Recording(**_fields(recorder, result, outputs))
+    return Recording(**recording_fields(recorder, result, outputs))
 
 
-def audit_function(
-    function: Callable[..., Any],
-    arrays: Sequence[Any],
-    keywords: Mapping[str, Any],
-    options: AuditOptions,
-) -> CastReport:
-    """Record a function and audit the recording: see runtime.audit.audit.
-
-    With `as_dtype`, arrays of the dtypes of ml_dtypes, which NumPy's rules lack, run as float32.
-    """
-    if options.as_dtype is not None:
-        arrays = [_in_numpy_dtype(x) for x in arrays]
-        keywords = {name: _in_numpy_dtype(x) for name, x in keywords.items()}
-    return record(function, *arrays, **keywords).audit(*options)
-
-
-def _in_numpy_dtype(value: Any) -> Any:
-    dtype = getattr(value, "dtype", None)
-    return value.astype(np.float32) if isinstance(dtype, np.dtype) and is_foreign(dtype) else value  # pyright: ignore
+def _note_error(error: Exception, recorder: Recorder, given: Set[int]) -> None:
+    with recording_with(None):  # a module that is imported makes arrays
+        from graphir.runtime.recording.reports import note_error_of
+    note_error_of(error, recorder, given)
 
 
 def new_recorder(name: str, rules: RulesLike, top: CodeType) -> Recorder:
@@ -285,109 +221,6 @@ def recorded_slot(wrap: Callable[[Any, Any], Any], value: Any, name: str | None)
     return random_data(value) if isinstance(value, np.random.Generator) else wrap(value, name)
 
 
-class _RecordedValues(ProgramValues):
-    """The values of a NumPy program that a recorder knows, before the program runs."""
-
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
-        self._arguments = {x.index for x in recorder.graph.inputs}
-
-    def is_traced(self, value: Any) -> bool:
-        """Whether a value is recorded, and has a symbol."""
-        is_recorded = isinstance(value, (RecordedValue, TracedScalar, RecordedNumber))
-        return is_recorded and self._recorder.before(value) is not None
-
-    def symbols(self, values: Sequence[Any]) -> list[Symbol]:
-        """Return the symbols of recorded values."""
-        return [symbol for x in values if (symbol := self._recorder.before(x)) is not None]
-
-    def is_given(self, symbol: Symbol) -> bool:
-        """Whether a symbol is an argument, or an array that the program captured."""
-        captures = self._recorder.program_arrays.captures
-        return symbol.index in self._arguments or any(x is symbol for x in captures)
-
-    def losses(
-        self,
-        values: Mapping[str, Any],
-        conditions: Sequence[Location],
-        frames: Sequence[FrameType],
-    ) -> list[str]:
-        """Return the sentences of an audit of the recording so far, whose results are values.
-
-        The values by which the program went on are those of the run: its way is not in question,
-        but for the conditions around the line that raised an error.
-        """
-        recorder = self._recorder
-        names: dict[Symbol, str] = {}
-        for name, value in values.items():
-            names.setdefault(self.symbols([value])[0], name)
-        for step in recorder.steps:
-            if any(_is_within(step.location, x) for x in conditions):
-                source = expression(step.location)
-                names.update(dict.fromkeys(step.operands or (), source.brief if source else ""))
-        if sum(live_mask(recorder.graph, [*names])) > MOST_AUDITED:
-            return []
-        with recording_with(None), catch_warnings():
-            simplefilter("ignore")
-            state = self._audit(names)
-            report = run_passes(state)
-            grave = grave_losses(report, [*names.values()])
-            return grave or self._exact_call(state, report, names, frames)
-
-    def _audit(self, names: Mapping[Symbol, str]) -> AuditState:
-        recorder = self._recorder
-        recorder.steps = [replace(x, steers=False) for x in recorder.steps if x.results]
-        fields = _fields(recorder, None, [(x, None, name, 1) for x, name in names.items()])
-        program = AuditedProgram(
-            recorder.graph, fields["inputs"], fields["beyond"], names=fields["names"]
-        )
-        options = AuditOptions(memory=MEMORY_AUDITED)
-        return AuditState(subject_of(program, None), options)
-
-    def _exact_call(
-        self,
-        state: AuditState,
-        report: CastReport,
-        names: Mapping[Symbol, str],
-        frames: Sequence[FrameType],
-    ) -> list[str]:
-        """Return the step that lost most behind a call of NumPy that takes the exact values."""
-        exact = {symbol: x.wide for symbol, x in zip(names, state.outputs, strict=True)}
-        variables = (x.f_locals for x in frames)  # of 3.13 on, `keys()` of these is a list
-        call = next((x for x in variables if _CALL.issubset(x)), None)
-        lossy = [site for site in report.sites if site.row.kind in LOSSES_OF_DIGITS]
-        if call is None or not lossy:
-            return []
-
-        def widened(value: Any) -> Any:
-            wide = exact.get(self.symbols([value])[0]) if self.is_traced(value) else None
-            if wide is not None:
-                return as_floats(wide, wide_dtype(wide))
-            return np.array(cast("Array", value)) if isinstance(value, np.ndarray) else value
-
-        args, keywords = mapped(widened, [[*call["args"]], dict(call["kwargs"])])
-        with suppress(Exception):
-            call["function"](*args, **keywords)
-            name = getattr(call["function"], "__name__", "the call")
-            step = lossy_step(report, lossy[0], lossy[0].row.symbol)
-            return [f"{name} does not raise for exact values; {step}"]
-        return []
-
-
-_CALL = {"function", "args", "kwargs"}
-"""The variables of the handlers that call a function of NumPy."""
-LOSSES_OF_DIGITS = ("absorption", "cancellation", "accumulation")
-"""The losses of steps whose results a function may refuse, however small they are."""
-
-
-def _is_within(place: Location, other: Location) -> bool:
-    return place.file == other.file and other.line <= place.line <= other.end_line
-
-
-MEMORY_AUDITED = 1 << 28
-"""The bytes that such an audit may hold."""
-
-
 def _outputs(
     recorder: Recorder, result: Any, results: Sequence[Any]
 ) -> list[tuple[Symbol, Any, str, int]]:
@@ -406,7 +239,7 @@ def _outputs(
     ]
 
 
-def _fields(
+def recording_fields(
     recorder: Recorder, result: Any, pairs: Sequence[tuple[Symbol, Any, str, int]]
 ) -> dict[str, Any]:
     """Return the fields of the Recording of a finished run with its outputs (see `_outputs`)."""

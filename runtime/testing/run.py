@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, cast
 
 from graphir.display import count_text, printable
 from graphir.passes import Policy
-from graphir.passes.reports.terminal import fitted
 from graphir.public import GraphError, rules
+from graphir.rule_reports.terminal import fitted
 from graphir.runtime.testing import baseline
 from graphir.runtime.testing.baseline import Finding
 from graphir.runtime.testing.ledger import CastFact, Difference, Ledger

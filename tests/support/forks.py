@@ -29,14 +29,10 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 
 _IMPORTED = (
-    *("pytest", "numpy", "networkx", "graphir.public", "graphir.pytest_plugin"),
-    *(
-        "graphir.passes.reports.html",
-        "graphir.runtime.audit",
-        "graphir.runtime.cli.main",
-        "graphir.runtime.jit",
-    ),
-    *("graphir.runtime.recording", "graphir.runtime.testing.run"),
+    *("pytest", "numpy", "networkx", "graphir.numpy_api.trace", "graphir.pytest_plugin"),
+    *("graphir.passes.reports.html", "graphir.runtime.cli.annotate_and_fix"),
+    *("graphir.runtime.cli.rules_and_lattices", "graphir.runtime.jit.jit"),
+    *("graphir.runtime.native", "graphir.runtime.testing.run"),
 )
 
 

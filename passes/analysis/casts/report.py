@@ -32,9 +32,8 @@ from graphir.passes.analysis.casts.measured import (
     parts_unseen,
     unique_parts,
 )
-from graphir.passes.analysis.casts.ranking import ranked
 from graphir.passes.analysis.casts.rows import CastRow
-from graphir.passes.analysis.casts.sites import CastSites, LayerTotals, layers
+from graphir.passes.analysis.casts.sites import CastSites, LayerTotals, layers, ranked
 from graphir.passes.analysis.casts.uses import Uses
 from graphir.passes.analysis.casts.walk import CastWalk
 from graphir.passes.analysis.diff import GraphDiff

@@ -25,7 +25,8 @@ from typing import Any
 import numpy as np
 
 from graphir import Graph, GraphirError, Lattice, ParseError, ops
-from graphir.runtime.value_files import number, read_input
+from graphir.promotion.scalars import number
+from graphir.runtime.value_files import read_input
 from graphir.text.printer import large_constants
 from tests.graphir.text.fuzzing import Files, corpus, mutated
 

@@ -12,7 +12,8 @@ import pytest
 
 from graphir import ExecutionError, Graph, GraphError, ParseError
 from graphir.errors import shortened
-from graphir.runtime.value_files import number, read_input
+from graphir.promotion.scalars import number
+from graphir.runtime.value_files import read_input
 from graphir.text.files import UNPACKED, read_arrays
 from tests import ROOT
 from tests.graphir.text import fuzz_loading

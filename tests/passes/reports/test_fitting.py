@@ -14,8 +14,8 @@ import pytest
 from graphir.display import brief
 from graphir.passes import CastReport
 from graphir.passes.reports import REPORT_FORMATS
-from graphir.passes.reports.terminal import short_place
 from graphir.passes.reports.text import answers_text, report_text
+from graphir.rule_reports.terminal import short_place
 from graphir.runtime import record
 from tests.support.loading import written
 from tests.support.reports import audited, mixed

@@ -11,7 +11,7 @@ import pytest
 
 from graphir.passes.reports import REPORT_FORMATS
 from graphir.runtime import record
-from graphir.runtime.cli.arguments import status
+from graphir.runtime.cli.graphs_and_casts import status
 from tests.runtime.audit.audited_programs import drawn_function, number
 
 COUNT, PARTS = 1000, 10

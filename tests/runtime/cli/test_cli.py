@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import graphir
-from graphir.runtime.value_files import number
+from graphir.promotion.scalars import number
 from tests.support import forks
 from tests.support.commands import cli, refused
 from tests.support.tables import every
@@ -62,8 +62,8 @@ def test_version():
 @every(
     "argv, said",
     [
-        ((), "COMMAND"),
-        (("nope",), "invalid choice: 'nope'"),
+        (("promte",), "no command is named 'promte'; use promote\n"),
+        (("nope",), "named 'nope'; see graphir --help"),
         (("promote",), "DTYPE"),
         (("promote", "flot32", "int8"), "'flot32'; near it are float32"),
         (("promote", "int8", "--rules", "max_stric"), "'max_stric'; use max_strict"),

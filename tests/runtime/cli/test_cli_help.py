@@ -56,7 +56,7 @@ def test_help_ends_with_an_example_that_runs(name: str) -> None:
 
 
 def test_every_command_has_a_help() -> None:
-    assert len(NAMES) == 17
+    assert len(NAMES) == 18
 
 
 @pytest.mark.parametrize("rules", ["my_lattice.json", "declared_of_tests", "max"])

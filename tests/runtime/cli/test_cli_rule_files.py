@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 
 from graphir import Graph
-from graphir.runtime.cli.main import _parser  # pyright: ignore[reportPrivateUsage]
+from graphir.runtime.cli.main import parsers
 from tests.support.commands import cli, refused
 
 EDGES = {"int8": ["int16"], "int16": ["float16"], "float16": ["float32"], "float32": ["float64"]}
@@ -70,11 +69,9 @@ def test_a_graph_follows_the_rules_named_or_none(folder: Path, command: str) -> 
 
 
 def test_every_command_with_rules_is_asked() -> None:
-    actions = _parser()._actions  # pyright: ignore[reportPrivateUsage]
-    (commands,) = (a for a in actions if isinstance(a, argparse._SubParsersAction))  # pyright: ignore
     taking = {
         name
-        for name, parser in commands.choices.items()
+        for name, parser in parsers()[1].items()
         for action in parser._actions  # pyright: ignore[reportPrivateUsage]
         if action.dest == "rules" or (action.metavar or "").startswith("RULES")
     }

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from graphir import Graph
-from graphir.runtime.cli import main as entry
-from graphir.runtime.cli.arguments import Status
+from graphir.runtime.cli import graphs_and_casts
+from graphir.runtime.cli.main import Status
 from tests.support.commands import cli, refused
 
 ROOT = Path(__file__).parents[3]
@@ -84,6 +84,6 @@ def test_all_frames_where_they_are_asked_for(name: str, monkeypatch: pytest.Monk
 
 def test_a_defect_has_a_status_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     Graph("g").save("g.gir")
-    monkeypatch.setattr(entry, "load_graph", int)  # which takes no arguments of a command
+    monkeypatch.setattr(graphs_and_casts, "load_graph", int)  # takes no arguments
     status, _, err = cli("lower", "g.gir")
-    assert status == Status.DEFECT and err.startswith("Traceback") and "in _lower" in err
+    assert status == Status.DEFECT and err.startswith("Traceback") and "in run_lower" in err

@@ -10,7 +10,7 @@ import pytest
 
 from graphir.passes import cast_report
 from graphir.passes.reports import REPORT_FORMATS
-from graphir.runtime.cli.arguments import Status
+from graphir.runtime.cli.main import Status
 from tests.support.commands import cli, refused
 from tests.support.sarif import checked_results
 from tests.support.tables import every

@@ -1,127 +1,114 @@
-"""The commands `casts`, `audit` and `draw`: cast reports of a graph and of a run, and pictures."""
+"""The commands on a program: `lower run plan export casts audit draw diff`."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import redirect_stdout
 from functools import partial
-from typing import Any, cast, get_args
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
 
 from graphir.display import printable
 from graphir.drawing.formats import GRAPH_FORMATS
-from graphir.loss import LOSS_KINDS
-from graphir.passes import CastReport, cast_report, draw, lower
-from graphir.passes.analysis.casts import Kind, StepLoss
-from graphir.passes.reports import DTYPE_FORMATS, REPORT_FORMATS
+from graphir.passes import CastReport, GraphDiff, RulesDiff, cast_report, diff, draw, lower
+from graphir.passes.analysis.policies.patterns import forbidden_rows, gate_word, policy_word
+from graphir.passes.reports import DTYPE_FORMATS, REPORT_FORMATS, phrases
 from graphir.passes.reports.phrases import step_place
-from graphir.passes.reports.terminal import terminal_width
 from graphir.passes.reports.text import answers_text, report_details, report_text
-from graphir.public import DType, ExecutionError, Graph, TensorType
+from graphir.public import DType, ExecutionError, Graph, GraphError, PromotionRules, TensorType
+from graphir.rule_reports.terminal import terminal_width
+from graphir.runtime import targets
 from graphir.runtime.audit import audit
-from graphir.runtime.cli.arguments import (
-    UsageError,
-    add_fail_on,
-    add_only,
-    add_output,
-    add_program,
-    output_format,
-    rule_set,
-    status,
-    write_text,
-)
+from graphir.runtime.cli.arguments import UsageError, output_format, write_text
+from graphir.runtime.cli.main import Status
 from graphir.runtime.cli.programs import (
     BY_INPUT,
     Draws,
     ProgramCall,
     file_of,
     following,
+    is_model,
     load_call,
     load_graph,
     load_run,
     require_arguments,
 )
+from graphir.runtime.program import Program
+from graphir.runtime.program.program import execute
 from graphir.runtime.recording.flat_code import Script
 from graphir.runtime.recording.recording import Recording
 from graphir.runtime.sources.programs import record_program
+from graphir.runtime.targets.emission import specialized
+from graphir.runtime.value_files import write_outputs
 from graphir.source_text import displayed_path
+from graphir.text.atomic_files import replace_file
+from graphir.text.printer import large_constants
 
 
-def add_casts(command: Callable[..., Any]) -> None:
-    """Add the commands `casts` and `audit`."""
-    doc = "Report the casts of a graph: where, why, by which rule, at what loss."
-    casts = command("casts", _casts, doc, "model.gir --kind implicit --lossy")
-    doc = "Run a graph, or a function on NumPy arrays, and report what casts did to its data."
-    audit_parser = command("audit", _audit, doc, "script.py:function --input x.npy --against jax")
-    add_program(casts)
-    add_program(
-        audit_parser, "a graph, or a program of NumPy, JAX or torch; SCRIPT.py alone: its lines"
-    )
-    for each in (casts, audit_parser):
-        each.add_argument(
-            "--seed", type=int, default=0, help="of the values that are drawn for types: --input"
+def _note(text: str) -> None:
+    print(f"graphir: note: {text}", file=sys.stderr)
+
+
+def run_lower(args: argparse.Namespace) -> None:
+    """Print or save a graph as a machine runs it."""
+    output_format(args, ("graph",), "graph")
+    lowered_graph = lower(load_graph(args))
+    if args.output:
+        lowered_graph.save(args.output)
+        return
+    write_text(str(lowered_graph), args)
+    if large := large_constants(lowered_graph):
+        _note(f"the values of {', '.join(large)} are too large for text; --output saves them too")
+
+
+def run_run(args: argparse.Namespace) -> None:
+    """Print or save the outputs of a graph."""
+    output_format(args, ("arrays",), "arrays")
+    graph, values = load_run(args)
+    outputs = execute(graph, *values)
+    arrays: Sequence[Any] = (outputs,) if len(graph.outputs) == 1 else outputs
+    if args.output:
+        for line in write_outputs(args.output, arrays):
+            _note(line)
+    else:
+        write_text(_arrays_text(graph, arrays), args)
+
+
+def run_plan(args: argparse.Namespace) -> None:
+    """Print the steps of a run."""
+    output_format(args, ("text",), "text")
+    graph, values = load_run(args, needs_values=False)
+    program = Program(graph, native=args.native)
+    text = program.explain(*values) if args.ir is None else program.ir(args.ir, *values)
+    write_text(str(text), args)
+
+
+def _arrays_text(graph: Graph, arrays: Iterable[Any]) -> str:
+    width = terminal_width(sys.stdout) or np.get_printoptions()["linewidth"]
+    with np.printoptions(linewidth=width):
+        return "\n".join(
+            f"output{i}: {symbol.dtype}{list(array.shape)}\n{array}"
+            for i, (symbol, array) in enumerate(zip(graph.outputs, arrays, strict=True))
         )
-        add_output(each, REPORT_FORMATS, "text")
-        add_fail_on(each)
-        add_filters(each)
-        add_extent(each)
-    add_run_options(audit_parser)
 
 
-def add_run_options(command: argparse.ArgumentParser) -> None:
-    """Add the options of an audit's run."""
-    command.add_argument("--no-blame", action="store_true", help="only measure each cast")
-    command.add_argument(
-        "--as-dtype",
-        metavar="DTYPE[,DTYPE...]",
-        help="what the program would lose with all its floats of a dtype, such as bfloat16; of "
-        "several: a table, by layer",
-    )
+# -- the casts of a program
 
 
-def add_extent(command: argparse.ArgumentParser) -> None:
-    """Add the options for more and for less than a report says by itself: -v and -q."""
-    extent = command.add_mutually_exclusive_group()
-    extent.add_argument(
-        "-v", "--verbose", action="store_true", help="name each part that was not seen"
-    )
-    extent.add_argument("-q", "--quiet", action="store_true", help="the answer alone, as text")
-
-
-def add_filters(command: argparse.ArgumentParser) -> None:
-    """Add the options that select rows of a report, and --against."""
-    add_only(command)
-    command.add_argument(
-        "--keep",
-        metavar="DTYPE",
-        help="the dtype that results should have: names each line that makes a wider one",
-    )
-    command.add_argument(
-        "--kind",
-        choices=(*get_args(Kind), *get_args(StepLoss)),
-        help="one kind; legalization lowers",
-    )
-    command.add_argument("--lossy", action="store_true", help="those that can lose something only")
-    command.add_argument("--loss", choices=LOSS_KINDS, help="those that can lose this")
-    command.add_argument("--layer", help="those of a layer and its parts")
-    command.add_argument(
-        "--all", action="store_true", help="exact numbers too, and casts that change nothing"
-    )
-    command.add_argument("--dtype", help="those from or to a dtype")
-    command.add_argument(
-        "--against", type=rule_set, metavar="RULES", help="what would change under other rules"
-    )
-
-
-def _casts(args: argparse.Namespace) -> int:
+def run_casts(args: argparse.Namespace) -> int:
+    """Print the casts of a program."""
     report = load_report(args)
     if args.kind == "legalization":
         report = cast_report(lower(report.graph))
     return _write_report(report, args)
 
 
-def _audit(args: argparse.Namespace) -> int:
+def run_audit(args: argparse.Namespace) -> int:
+    """Print the measured effects of the casts of a program."""
     return _write_reports(load_audit(args, blame=not args.no_blame), args)
 
 
@@ -198,20 +185,72 @@ def print_not_recorded(report: CastReport) -> None:
         print(f"graphir: {step_place(part)} {printable(part.reason)}", file=sys.stderr)
 
 
-def add_draw(command: Callable[..., Any]) -> None:
-    """Add the command `draw`; `command` adds a subcommand to the parser."""
-    doc = "Draw a graph: its layers, and every cast in the colour of what it loses."
-    parser = command("draw", _draw, doc, "model.gir -o model.svg")
-    add_program(parser)
-    add_output(parser, GRAPH_FORMATS, "svg")
-    add_fail_on(parser)
-
-
-def _draw(args: argparse.Namespace) -> int:
+def run_draw(args: argparse.Namespace) -> int:
     """Write the picture of a graph; return status 1 if --fail-on forbids its implicit casts."""
     report = load_report(args)
     write_text(draw(report, output_format(args, GRAPH_FORMATS, "svg")), args)
     return status(report, args)
+
+
+# -- the command `export`: write a graph for another engine
+
+
+def _onnx(graph: Graph) -> bytes:
+    return targets.onnx(graph).SerializeToString()
+
+
+WRITERS: dict[str, Callable[[Graph], str | bytes]] = {
+    "python": targets.python,
+    "stablehlo": targets.stablehlo,
+    "onnx": _onnx,
+}
+"""The writer of each target; it returns a text, or the bytes of a file."""
+
+_TITLES = {"python": "Python", "stablehlo": "StableHLO", "onnx": "ONNX"}
+
+
+def run_export(args: argparse.Namespace) -> None:
+    """Print or write a graph for another engine."""
+    target = output_format(args, WRITERS, "", "to")
+    if not target:
+        raise UsageError(
+            "no target is named", fix=(f"give --to {', '.join(WRITERS)}", "-o model.onnx")
+        )
+    lowered_graph = lower(load_graph(args))
+    sizes = {} if is_model(args.program) else dict(args.sizes)
+    graph = specialized(_TITLES[target], lowered_graph, sizes) if sizes else lowered_graph
+    try:
+        content = WRITERS[target](graph)
+    except ImportError as error:
+        raise ExecutionError(str(error)) from None
+    if isinstance(content, str):
+        write_text(content.rstrip("\n"), args)
+    elif args.output:
+        replace_file(args.output, content)
+    else:
+        raise ExecutionError(f"{target} is a binary format", fix=f"name a file: -o model.{target}")
+
+
+# -- the command `diff`
+
+
+def run_diff(args: argparse.Namespace) -> int:
+    """Print the difference between two rule sets; return status 1 if there is any."""
+    subject: PromotionRules | Path = args.subject
+    difference: GraphDiff | RulesDiff
+    others = [x for x in (args.before, args.after, args.other) if x is not None]
+    if len(others) > 2:
+        raise GraphError("diff compares two rule sets", got="three", fix="leave --rules out")
+    if isinstance(subject, Path):
+        load = argparse.Namespace(**{**vars(args), "program": str(subject)})
+        report = load_report(load)
+        difference = diff(report.graph, *others)
+    else:
+        report, difference = None, diff(subject, *others)
+    name = output_format(args, ("text", "json"), "text")
+    write_text(difference.to_json() if name == "json" else str(difference), args)
+    besides = isinstance(difference, RulesDiff) and (difference.facts or difference.ops)
+    return gate_status(bool(len(difference) or besides), report, args.unseen, "diff")
 
 
 # -- the report of a graph, or of a recording of it
@@ -278,3 +317,57 @@ def _has_types(value: Any) -> bool:
     if isinstance(value, (tuple, list)):
         return any(map(_has_types, cast("Sequence[Any]", value)))
     return isinstance(value, TensorType)
+
+
+# -- gates
+
+
+def gate_words(text: str) -> list[str]:
+    """Return the words of --fail-on, which commas separate."""
+    return _words(gate_word, text)
+
+
+def policy_words(text: str) -> list[str]:
+    """Return the words of --only, which commas separate."""
+    return _words(policy_word, text)
+
+
+def _words(word: Callable[[str], str], text: str) -> list[str]:
+    try:
+        return [word(each) for each in text.split(",")]
+    except GraphError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def status(report: CastReport, args: argparse.Namespace) -> Status:
+    """Return the status that --fail-on asks for of the report that the command has written.
+
+    FINDINGS if a row of the report is forbidden; UNSEEN if none is, and a part of the program that
+    may hide one was not seen, unless --unseen lets that pass.
+    """
+    if not args.fail_on:
+        return Status.FINE
+    words_text = f"--fail-on {','.join(args.fail_on)}"
+    finds = bool(forbidden_rows(report, args.fail_on))
+    return gate_status(finds, report, args.unseen, words_text, "a part of the program was not seen")
+
+
+def gate_status(
+    finds: bool, report: CastReport | None, unseen: str, gate: str, reason: str = ""
+) -> Status:
+    """Return the status of a gate that finds something or not in the program of a report.
+
+    Says on stderr that it is UNSEEN, and why: what was not seen, or a `reason` if the command has
+    printed that.
+    """
+    if finds:
+        return Status.FINDINGS
+    if report is None or not report.hidden or unseen == "pass":
+        return Status.FINE
+    sys.stdout.flush()  # the report stands before the message where both go to one pipe
+    print(
+        f"graphir: {gate}: status {Status.UNSEEN:d}: {reason or phrases.unseen(report)}; "
+        "--unseen pass lets that pass",
+        file=sys.stderr,
+    )
+    return Status.UNSEEN

@@ -6,12 +6,9 @@ import re
 import shutil
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from graphir.rule_reports.tables import aligned
-
-if TYPE_CHECKING:
-    from graphir.passes.reports.sentences import Sentence
 
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 
@@ -52,16 +49,6 @@ def wrapped(line: str, width: int | None) -> list[str]:
     indent = max((start for start in starts if 2 * start <= width), default=0)
     further = " " * (indent or 2)
     return textwrap.wrap(line, width, subsequent_indent=further, break_on_hyphens=False)
-
-
-def answer_lines(answer: Sentence, width: int | None) -> list[str]:
-    """Return the lines of an answer; each edit has a line of its own, whole in any width."""
-    edits = (f"  {lead} {text}" for lead, text in answer.instructions)
-    *lines, last = *wrapped(answer.text, width), *edits
-    graded = f"{last}{' ' * 6}{answer.grade}".rstrip()
-    if width is None or len(graded) <= width or not answer.grade:
-        return [*lines, graded]
-    return [*lines, last, f"    {answer.grade}"]
 
 
 def _hanging_colored(line: str, width: int) -> list[str]:
