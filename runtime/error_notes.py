@@ -368,7 +368,7 @@ def _values_of_call(
 
 def _traced(values: Mapping[str, Any], program: ProgramValues) -> dict[int, tuple[str, Any]]:
     """Return the traced values among others, with their names, by their ids."""
-    leaves = leaves_of(values)
+    leaves = leaves_of(dict(values))  # of 3.13 on, f_locals are no dict
     return {id(value): (name, value) for name, value in leaves if program.is_traced(value)}
 
 

@@ -326,7 +326,7 @@ def annotated_svg(annotated: Annotated) -> str:
 
 
 def _colored(row: str) -> str:
-    """Return a row as SVG text, in which other spaces would collapse: code, then a note or marks."""
+    """Return a row as SVG text, where spaces would collapse: code, then a note or marks."""
     at = row.find("^") if "^" in row else row.rfind("  # ")
     code, rest = (escaped(x).replace(" ", "&#160;") for x in (row[:at], row[at:]))
     if at < 0:

@@ -19,6 +19,7 @@ from tests.casts_plugin_regressions.cases import (
     project_in_state,
 )
 from tests.support import forks
+from tests.support.tables import quick
 
 STATES: tuple[State, ...] = ("before", "after", "fix")
 
@@ -70,7 +71,7 @@ def test_the_probe_tells_the_states_apart(
     assert before == mended != after
 
 
-@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("state", quick(["after", "before", "fix"], 3))
 def test_no_test_of_the_project_notices(state: State, copies: dict[State, Path]) -> None:
     run = run_tests(copies[state])
     assert run.returncode == 0 and "21 passed" in run.stdout, run.stdout
@@ -120,7 +121,7 @@ def test_the_plugin_flags_no_fix(
         assert run.returncode == 0 and "changed dtypes since" not in run.stdout, run.stdout
 
 
-@pytest.mark.parametrize("policy", sorted({case.policy for case in CASES} - {""}))
+@pytest.mark.parametrize("policy", quick(sorted({case.policy for case in CASES} - {""}), 2))
 def test_a_policy_finds_regressions_without_a_baseline(
     policy: str, copies: dict[State, Path]
 ) -> None:

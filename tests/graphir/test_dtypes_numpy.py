@@ -13,7 +13,7 @@ import pytest
 
 from graphir import DType, Graph, GraphirError, trace
 from graphir.runtime import jit
-from tests.support.tables import every
+from tests.support.tables import every, sampled
 
 OWN = tuple(
     map(DType, ("index", "address", "tensor_float32", "weak_int", "weak_float", "weak_complex"))
@@ -127,6 +127,7 @@ BRANCHES: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@sampled(2)
 @every("name", [name for name in BRANCHES if name != "finds no None"])
 @every("dtype", ["?", "i1", "u2", "i8", "f2", "f4", "f8", "c8"])
 def test_a_traced_program_takes_the_branch_of_numpy(name: str, dtype: str) -> None:
@@ -165,6 +166,7 @@ TAKE_DTYPES: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+@sampled(2)
 @every("name", TAKE_DTYPES)
 def test_numpys_functions_read_codes_as_numpy_does(name: str) -> None:
     x = np.arange(1.0, 4.0)

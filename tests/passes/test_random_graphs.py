@@ -35,7 +35,7 @@ from tests.support.control_flow import flow_programs
 from tests.support.drawing import Program, programs
 from tests.support.evaluator import FUNCTIONS, agree, evaluate, outcome
 from tests.support.strategies import MAX_DTYPES, draws
-from tests.support.tables import every
+from tests.support.tables import every, sampled
 
 MACHINE = {
     *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
@@ -189,7 +189,7 @@ def test_passes_in_any_order(program: Program, steps: list[Any]) -> None:
     assert agree(outcome(interpret, found, *program.inputs), meaning), str(found)
 
 
-@draws(20, 100, flow_programs())
+@draws(8, 100, flow_programs())
 def test_graphs_with_control_flow(program: Program) -> None:
     graph = program.graph.verify()
     note(str(graph))
@@ -217,6 +217,7 @@ def test_interpret_is_what_an_independent_evaluator_finds(program: Program) -> N
 
 
 @pytest.mark.drawn
+@sampled(4)
 @every("op", SOME)
 def test_the_independent_evaluator_on_every_op_it_knows(op: Op) -> None:
     @seed(zlib.crc32(op.name.encode()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import warnings
 from collections.abc import Callable, Iterator
-from itertools import product
+from itertools import cycle, product
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -215,7 +215,8 @@ def test_where_no_array_is_written_to_it_is_the_operator_itself():
         if under.in_place:
             continue
         dtypes = [d for d in under.dtypes if under.has(d) and not d.narrow]
-        for name, a, b in product(("add", "divide", "bitwise_or"), dtypes, dtypes):
+        names = cycle(("add", "divide", "bitwise_or", "divide", "add"))
+        for name, (a, b) in zip(names, product(dtypes, dtypes), strict=False):
             g = in_place(under, name, (a, N_D), (b, N_D))
             assert g is None or g.outputs[0].op.name == name
 

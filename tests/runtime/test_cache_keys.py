@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from graphir.runtime import interpret, jit, record
-from tests.support.tables import every
+from tests.support.tables import every, sampled
 
 X = np.arange(1.0, 4.0)
 
@@ -216,6 +216,7 @@ PLACES: dict[str, Callable[[Any], tuple[Callable[..., Any], tuple[Any, ...]]]] =
 }
 
 
+@sampled(4)
 @every("place", PLACES)
 def test_iterators_go_on_at_every_call(place: str) -> None:
     wrong: list[str] = []

@@ -16,7 +16,7 @@ from graphir.runtime import Program, record
 from graphir.runtime.program.report import MachineCode
 from tests.passes.reports.hostile_reports import HOSTILE, report_of
 from tests.support.reports import Elements, audited, mixed
-from tests.support.tables import every
+from tests.support.tables import every, sampled
 
 LONG = "a_name_of_many_letters_" * 20
 
@@ -97,6 +97,7 @@ LARGE: dict[str, Callable[[], Any]] = {
 }
 
 
+@sampled(3)
 @every("name", LARGE)
 def test_large_objects_are_shown_short(name: str) -> None:
     shown = LARGE[name]()

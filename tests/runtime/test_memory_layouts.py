@@ -17,7 +17,7 @@ from graphir.passes.pipeline import lower_to_ops
 from graphir.runtime import array_api as xp
 from graphir.runtime import execute, interpret, jit, record, targets
 from graphir.semantics.library_calls import MemoryLayout
-from tests.support.tables import every
+from tests.support.tables import every, sampled
 
 RUNS: dict[str, Callable[..., Any]] = {
     "jit": lambda f, *args: jit(f)(*args),
@@ -121,6 +121,7 @@ def check(way: str, name: Any, f: Any, *args: Any) -> str:
     return f"{name}: {problem}" if problem else ""
 
 
+@sampled(3)
 @every("way", RUNS)
 def test_results_of_one_array(way: str) -> None:
     arrays = {k: x for k, x in layouts((4, 3, 2)).items() if k not in ("row", "column")}
@@ -130,6 +131,7 @@ def test_results_of_one_array(way: str) -> None:
             assert not check(way, (name, key), f, arrays[key])
 
 
+@sampled(2)
 @every("way", RUNS)
 def test_results_of_two_arrays(way: str) -> None:
     arrays = layouts((4, 3, 2))
@@ -146,6 +148,7 @@ def _named(x: Any, y: Any) -> Any:
     return x - y
 
 
+@sampled(2)
 @every("way", RUNS)
 @every("size", [180, 182])
 def test_operators_write_into_large_temporaries(way: str, size: int) -> None:

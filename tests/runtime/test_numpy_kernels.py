@@ -12,7 +12,7 @@ from graphir import GraphirError
 from graphir.runtime import Program, jit, record
 from tests.numpy_kernels import KERNELS, KINDS
 from tests.support.replays import leaves, same_results
-from tests.support.tables import every
+from tests.support.tables import every, sampled
 
 # Kernels that jit refuses, by a part of the reason: their control depends on values.
 REFUSED = {"bool(": ["needleman_wunsch", "burning_ship", "gauss_pivot", "until_settled"]}
@@ -35,6 +35,7 @@ def test_three_kernels_of_each_kind_and_one_more():
     assert Counter(each.depends for each in KERNELS) == {"": 32, "control": 4, "shapes": 4}
 
 
+@sampled(4)
 @every("each", KERNELS)
 def test_record_returns_numpys_result_and_a_graph_that_gives_it_again(each):
     plain, args = each.arguments(), each.arguments()
@@ -51,6 +52,7 @@ def test_record_returns_numpys_result_and_a_graph_that_gives_it_again(each):
             assert _same_values(output, value)
 
 
+@sampled(4)
 @every("each", KERNELS)
 def test_jit_gives_numpys_bits_or_a_reason(each):
     plain, args = each.arguments(), each.arguments()

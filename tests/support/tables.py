@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from itertools import product
+from math import prod
+from random import Random
 from typing import Any
 
 import pytest
@@ -25,10 +27,11 @@ def every(names: str | tuple[str, ...], values: Iterable[Any]) -> Callable[..., 
         run_cell = getattr(test, "run_cell", test)
 
         @wraps(test)
-        def run(*of_class: Any, **fixtures: Any) -> None:
+        def run(*of_class: Any, chosen: Sequence[int] | None = None, **fixtures: Any) -> None:
             errors: list[BaseException] = []
             skips: list[pytest.skip.Exception] = []
             cells = [*product(*(rows for _, rows in tables))]
+            cells = cells if chosen is None else [cells[i] for i in chosen]
             for cell in cells:
                 pairs = zip((key for keys, _ in tables for key in keys), sum(cell, ()), strict=True)
                 arguments = dict(pairs)
@@ -53,6 +56,37 @@ def every(names: str | tuple[str, ...], values: Iterable[Any]) -> Callable[..., 
         return run
 
     return decorate
+
+
+def sampled(part: int) -> Callable[..., Any]:
+    """Decorator above `every`: the test runs one cell in `part`, an exhaustive test the others."""
+
+    def decorate(test: Callable[..., None]) -> Callable[..., None]:
+        count = prod(len(rows) for _, rows in vars(test)["tables"])
+        some = sorted(Random(0).sample(range(count), -(-count // part)))
+        others = sorted({*range(count)} - {*some})
+
+        @wraps(test)
+        def run(*of_class: Any, chosen: Sequence[int], **fixtures: Any) -> None:
+            test(*of_class, chosen=chosen, **fixtures)
+
+        signature = inspect.signature(test)
+        chosen = inspect.Parameter("chosen", inspect.Parameter.KEYWORD_ONLY)
+        fixtures = [*signature.parameters.values(), chosen]
+        vars(run).update(__signature__=signature.replace(parameters=fixtures))
+        parts = [
+            pytest.param(some, id="some"),
+            pytest.param(others, id="others", marks=pytest.mark.exhaustive),
+        ]
+        return pytest.mark.parametrize("chosen", parts)(run)
+
+    return decorate
+
+
+def quick(values: Sequence[Any], part: int) -> list[Any]:
+    """Values as parameters of a test: one in `part` as they are, the others exhaustive."""
+    mark = pytest.mark.exhaustive
+    return [x if i % part == 0 else pytest.param(x, marks=mark) for i, x in enumerate(values)]
 
 
 def _cells(row: Any, count: int) -> tuple[Any, ...]:

@@ -245,7 +245,7 @@ class _TracedValues(ProgramValues):
         """
         jaxprs = {
             id(x): x
-            for _, x in leaves_of(frame.f_locals)
+            for _, x in leaves_of(dict(frame.f_locals))
             if hasattr(x, "out_avals") and hasattr(x, "jaxpr")
         }
         counts = {len(x.out_avals) for x in jaxprs.values()}

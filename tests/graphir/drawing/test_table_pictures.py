@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 from graphir import DType, Lattice, PromotionError, PromotionRules, rules
 from graphir.drawing.promotion_tables import TableCell, grid_svg, table_svg
 from tests.support.commands import cli
-from tests.support.tables import every
+from tests.support.tables import every, sampled
 
 SVG = "{http://www.w3.org/2000/svg}"
 GREEN, ORANGE, GREY = "#d9f0dd", "#ffe2b3", "#e3e3e8"
@@ -59,6 +59,7 @@ def color(a: DType, b: DType, result: DType | None) -> str:
     return GREEN if a.exact_in(result) and b.exact_in(result) else ORANGE
 
 
+@sampled(2)
 @every("name", ["max", "max_strict", "tensorflow"])
 def test_each_cell_has_its_text_color_and_frame(name: str) -> None:
     rule_set = rules(name)

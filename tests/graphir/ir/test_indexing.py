@@ -39,7 +39,7 @@ def array(shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
 
 
 @given(cases())
-@settings(max_examples=300)
+@settings(max_examples=6 * settings().max_examples)
 def test_static_indexing_is_numpy_s(case: tuple[tuple[int, ...], Any]):
     shape, key = case
     g = Graph()

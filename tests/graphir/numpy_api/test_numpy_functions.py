@@ -28,7 +28,7 @@ from tests.support.numpy_calls import (
     symbols,
     values,
 )
-from tests.support.tables import every
+from tests.support.tables import every, sampled
 
 
 def with_odd_values(dtype: Any) -> Any:
@@ -40,6 +40,7 @@ def with_odd_values(dtype: Any) -> Any:
 
 
 @pytest.mark.filterwarnings("ignore")
+@sampled(3)
 @every("dtype", DTYPES)
 @every("call", COMPOSITE_CALLS.values())
 def test_functions_are_numpys(call: Callable[..., Any], dtype: Any) -> None:

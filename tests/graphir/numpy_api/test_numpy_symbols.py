@@ -26,7 +26,7 @@ from tests.support.numpy_calls import (
     symbols,
     values,
 )
-from tests.support.tables import every
+from tests.support.tables import every, sampled
 
 # -- universal functions
 
@@ -44,6 +44,7 @@ def test_every_ufunc_that_has_an_op_is_numpys(ufunc: Any, dtype: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
+@sampled(4)
 @every("other", [True, 2, 1.5, np.float32(2), np.int8(3), values("i2")])
 @every("ufunc", [one for one in UFUNCS if one.nin == 2])
 def test_numbers_and_arrays_stand_on_either_side(ufunc: Any, other: Any) -> None:
@@ -116,6 +117,7 @@ def test_accumulations_and_outer_products(dtype: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
+@sampled(2)
 @every("dtype", DTYPES)
 @every("call", FUNCTION_CALLS.values())
 def test_functions_are_numpys(call: Callable[..., Any], dtype: Any) -> None:

@@ -18,7 +18,7 @@ from graphir.promotion import rule_sets
 from graphir.promotion.python import OPERATORS
 from graphir.runtime import interpret, jit
 from graphir.runtime.jit.signatures import _takes_weak
-from tests.support.tables import every
+from tests.support.tables import every, sampled
 
 NUMBERS = (3, 2.5, 1 + 2j)
 DTYPES = [np.dtype(code) for code in "?bhilBHILefdFD"]
@@ -93,6 +93,7 @@ def answer(make: Callable[[], Any]) -> Any:
         return None
 
 
+@sampled(3)
 @every("rules", WEAK)
 def test_what_is_not_known_has_the_dtype_of_what_is_known(rules: str) -> None:
     """Of each expression: the number is an input, or Python computes with it."""

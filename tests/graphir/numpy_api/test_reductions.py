@@ -11,7 +11,7 @@ import pytest
 from graphir import Graph, GraphirError
 from graphir.runtime import Program, interpret, jit, record
 from tests.runtime.view_programs import differs
-from tests.support.tables import every
+from tests.support.tables import every, sampled
 
 RANDOM = np.random.default_rng(11)
 DATA: dict[str, Any] = {
@@ -105,6 +105,7 @@ def _lines(text: str) -> list[str]:
 
 
 @pytest.mark.filterwarnings("ignore")
+@sampled(2)
 @every("line", _lines(RUNS + SELECTIONS.lstrip() + CALLS.lstrip()))
 def test_reductions_under_jit_have_numpys_bits(line: str) -> None:
     function, args = _function(line)
@@ -115,6 +116,7 @@ def test_reductions_under_jit_have_numpys_bits(line: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
+@sampled(2)
 @every("line", _lines(RUNS))
 def test_recorded_reductions_are_replayed_with_numpys_bits(line: str) -> None:
     function, args = _function(line)
@@ -185,6 +187,7 @@ D.var(dtype="f4"); D.std((0, 1), dtype="f4"); I.var(dtype="f4"); I[1:, 1:].mean(
 
 
 @pytest.mark.filterwarnings("ignore:overflow")
+@sampled(2)
 @every("line", _lines(ORDERS))
 def test_sums_add_along_the_axes_as_they_lie_in_memory(line: str) -> None:
     function, args = _function(line)

@@ -17,7 +17,7 @@ from graphir.promotion.numpy_legacy import NUMPY_LEGACY
 from graphir.runtime import execute, interpret
 from tests import GOLDEN
 from tests.peers import CALLS, in_place, ours
-from tests.support.tables import every
+from tests.support.tables import every, sampled
 
 TABLES: dict[str, Any] = json.loads((GOLDEN / "numpy_legacy.json").read_text())
 JEP: dict[str, Any] = json.loads((GOLDEN / "numpy_jep.json").read_text())
@@ -183,6 +183,7 @@ def test_the_table_that_jep_9407_prints():
 # -- an operand of rank 0 whose value is not known
 
 
+@sampled(2)
 @every("op", [op for op in BY_VALUE if op != "clip"])
 def test_without_its_value_an_operand_is_taken_where_all_values_answer_alike(op: str):
     """The golden file has a value of every sort, of each dtype."""
@@ -349,6 +350,7 @@ def test_in_place_operators_on_two_arrays():
     assert count == 13 * len(DTYPES) ** 2
 
 
+@sampled(3)
 @every("name", ["add", "divide", "pow"])
 def test_in_place_operators_beside_scalars(name: str):
     """But `int_array **= 2.0`, which squares in integers there, and is refused here."""

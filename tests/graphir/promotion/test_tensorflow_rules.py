@@ -19,7 +19,7 @@ from graphir.runtime import execute, interpret
 from tests import GOLDEN
 from tests.peers import CALLS, ours
 from tests.support import tables
-from tests.support.tables import every
+from tests.support.tables import every, sampled
 
 PRINTED: dict[str, Any] = json.loads((GOLDEN / "tensorflow.json").read_text())
 SHORT = {dtype.short: dtype for dtype in DType}
@@ -273,6 +273,7 @@ def test_a_literal_alone():
 # -- afterwards
 
 
+@sampled(3)
 @every("rules", TABLES.values())
 def test_all_that_is_accepted_is_accepted_once_it_is_explicit(rules: PromotionRules):
     count = 0

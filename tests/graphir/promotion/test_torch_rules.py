@@ -12,7 +12,7 @@ from graphir import DType, Graph, GraphirError, PromotionError, TensorType, ops,
 from graphir.promotion.torch import TORCH
 from tests import GOLDEN
 from tests.peers import CALLS, ours
-from tests.support.tables import every
+from tests.support.tables import every, sampled
 
 PRINTED: dict[str, Any] = json.loads((GOLDEN / "pytorch_jep.json").read_text())["table"]
 MEASURED: dict[str, Any] = json.loads((GOLDEN / "torch.json").read_text())["promotion"]
@@ -197,6 +197,7 @@ def test_ops(call: str, result: str | None):
     assert (found and str(found)) == result
 
 
+@sampled(3)
 @every("dtype", TORCH.dtypes)
 def test_every_op_means_the_same_when_lowered(dtype: DType):
     count = 0

@@ -84,7 +84,7 @@ def _plain_environment(monkeypatch):
 
 
 def test_colour_changes_nothing_but_the_colour():
-    for each in graphir.rule_sets():
+    for each in graphir.rule_sets()[::3]:
         coloured = text_table(each, color=True)
         assert ANSI.sub(r"\2", coloured) == text_table(each) != coloured
 

@@ -13,7 +13,7 @@ from graphir.ops.dtype_rules import DIVISION, FLOATING, REAL_FLOATING
 from tests.support import accuracy
 from tests.support.accuracy import BOUNDS
 from tests.support.op_rows import ROWS
-from tests.support.tables import every
+from tests.support.tables import every, sampled
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
@@ -40,6 +40,7 @@ def test_functions_are_as_near_as_promised(name: str, dtype: str):
     assert found[worst] <= getattr(BOUNDS[name], dtype), [x[worst] for x in operands]
 
 
+@sampled(3)
 @every("dtype", HALVES)
 @every("name", BOUNDS)
 def test_halves_are_rounded_from_float32(name: str, dtype: DType):

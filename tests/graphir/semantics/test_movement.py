@@ -13,7 +13,7 @@ from graphir.runtime import Program, interpret
 from graphir.semantics.kernels import KERNELS
 from tests.support.evaluator import same
 from tests.support.strategies import STRONG, pool
-from tests.support.tables import every
+from tests.support.tables import every, sampled
 
 DTYPES = sorted({d.storage for d in DType}, key=str)
 NARROW_INTEGERS = [np.dtype(getattr(ml_dtypes, n)) for n in ("int2", "int4", "uint2", "uint4")]
@@ -253,6 +253,7 @@ SUMS = [
 ]
 
 
+@sampled(2)
 @every("dtype", [dtype for dtype in STRONG if not dtype.emulated])
 @np.errstate(all="ignore")
 def test_sums_at_indices_are_rounded_one_by_one(dtype):

@@ -13,7 +13,7 @@ import graphir.runtime.array_api as xp
 from graphir import DType, Graph, rules, trace
 from graphir.passes import cast_report
 from graphir.runtime import Program, interpret, jit, record
-from tests.support.tables import every
+from tests.support.tables import every, sampled
 
 EXPONENTS: list[Any] = [
     *(-1, -1.0, 0, 0.0, 0.5, 1, 1.0, 2, 2.0, 3, -0.5, True, 0.5 + 0j),
@@ -34,6 +34,7 @@ def same(found: Any, expected: Any) -> bool:
     return found.dtype == expected.dtype and found.tobytes() == expected.tobytes()
 
 
+@sampled(2)
 @every("exponent", EXPONENTS)
 @every("dtype", BASES)
 def test_a_traced_power_has_the_bits_of_numpy(dtype: str, exponent: Any) -> None:
@@ -80,6 +81,7 @@ INTEGERS = {name: np.arange(1, 100).astype(name) for name in ("int8", "uint8", "
 SCALARS: list[Any] = [-1.0, 0.5, 2.0, 3, np.float64(0.5), np.float64(-1), np.float32(0.5)]
 
 
+@sampled(3)
 @every("exponent", SCALARS)
 @every("dtype", [*BASES, *INTEGERS])
 def test_every_way_to_write_a_power(dtype: str, exponent: Any) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from graphir import Graph, ParseError
 from graphir.text.printer import graph_text
 from tests.graphir.text.texts import EXPLICIT, QUESTION, T, check_same, every_dtype, every_op, f32
-from tests.support.tables import every
+from tests.support.tables import every, sampled
 from tests.support.work import Work, count_work
 
 
@@ -254,6 +254,7 @@ def parses_or_refuses(text):
         check_same(graph, Graph.parse(again))
 
 
+@sampled(2)
 @every("text", [QUESTION, EXPLICIT])
 def test_texts_cut_anywhere(text):
     for at in range(len(text)):
@@ -269,7 +270,7 @@ def test_mutated_texts(text):
     parses_or_refuses(text)
 
 
-@settings(max_examples=6 * settings().max_examples)
+@settings(max_examples=2 * settings().max_examples)
 @given(st.text() | st.lists(CHARACTERS | PIECES, max_size=30).map("".join))
 def test_any_text(text):
     parses_or_refuses("graph @g rules=max (" + text)
@@ -277,6 +278,7 @@ def test_any_text(text):
     parses_or_refuses(body("%0 = full {dtype=float32, value=" + text))
 
 
+@sampled(2)
 @every("operator", ["*", "+"])
 def test_long_dims_are_read_in_linear_work(operator: str) -> None:
     def work(n: int) -> Work:

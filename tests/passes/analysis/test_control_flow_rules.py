@@ -67,7 +67,7 @@ def test_refusals_in_bodies_are_all_listed() -> None:
     assert text.count("multiply(") == 2 and "add(lhs: float32[3]" in text
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=settings().max_examples)
 @given(flow_graphs(rules=("jax", "numpy", "torch", "max")))
 def test_drawn_graphs_under_their_own_and_other_rules(graph: Graph) -> None:
     assert not diff(graph, graph.rules.name)

@@ -39,7 +39,7 @@ def test_every_cast_in_every_body_is_a_row(graph: Graph) -> None:
     assert all(row.user is None or row.user.graph is row.symbol.graph for row in rows)
 
 
-@draws(10, 40, flow_graphs())
+@draws(5, 40, flow_graphs())
 def test_all_formats_write_drawn_graphs(graph: Graph) -> None:
     report = cast_report(graph)
     document = json.loads(report.to_json())

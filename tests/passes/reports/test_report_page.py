@@ -16,6 +16,7 @@ from tests.passes.reports.browser import CHROMIUM, Browser, Page, browser
 from tests.passes.reports.hostile_reports import HOSTILE, name_rules, report_of
 from tests.support.loading import example
 from tests.support.reports import audited, mixed
+from tests.support.tables import quick
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium is installed")
 
@@ -204,7 +205,9 @@ CONTRASTS = """
 """
 
 
-@pytest.mark.parametrize("name", ["script", "end of a script", "attribute", "entity", "long"])
+@pytest.mark.parametrize(
+    "name", quick(["script", "end of a script", "attribute", "entity", "long"], 5)
+)
 def test_hostile_names_run_nothing(
     opened: Opener, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

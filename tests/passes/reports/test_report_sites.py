@@ -16,7 +16,7 @@ from graphir.passes.reports.sarif import report_sarif
 from graphir.runtime import audit
 from tests.support.reports import REPORTS, Elements
 from tests.support.scaling import PROGRAMS
-from tests.support.tables import every
+from tests.support.tables import every, sampled
 
 
 def rounded(n: int) -> Graph:
@@ -117,6 +117,7 @@ def test_shares_without_blame_are_unknown() -> None:
     assert REPORT_FORMATS["text"](cast_report(rounded(3))).count("unknown") == 0
 
 
+@sampled(2)
 @every("name", [*REPORTS, *PROGRAMS])
 def test_all_formats_merge_alike(name: str) -> None:
     report = REPORTS[name]() if name in REPORTS else cast_report(PROGRAMS[name](7))

@@ -21,7 +21,7 @@ from tests import GOLDEN
 from tests.peers import IN_PLACE as PYTHON_IN_PLACE
 from tests.peers import OPERATORS as PYTHON_OPERATORS
 from tests.support import tables
-from tests.support.tables import every
+from tests.support.tables import every, sampled
 
 TABLES = json.loads((GOLDEN / "array_api.json").read_text())
 SHORT = {dtype.short: dtype for dtype in DType}
@@ -91,6 +91,7 @@ def answer(function: Callable[..., Any], *operands: Any) -> DType | None:
         return None
 
 
+@sampled(4)
 @every("name", BINARY)
 def test_functions_and_operators_of_two(name: str):
     for pair in PAIRS:
@@ -103,6 +104,7 @@ def test_functions_and_operators_of_two(name: str):
             assert answer(OPERATORS[name], *operands) is expected, pair
 
 
+@sampled(2)
 @every("name", IN_PLACE)
 def test_operators_in_place_keep_the_dtype(name: str):
     for left, right in PAIRS:

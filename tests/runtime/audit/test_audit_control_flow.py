@@ -18,7 +18,7 @@ from graphir.runtime.binding import bind
 from tests.support.control_flow import flow_programs
 from tests.support.drawing import Program
 from tests.support.evaluator import agree, outcome
-from tests.support.tables import every
+from tests.support.tables import every, sampled
 
 
 def run_of(graph: Graph, *inputs: Any, most: int = 50_000) -> Graph:
@@ -192,6 +192,7 @@ FUNCTIONS: dict[str, Callable[[Symbol, Symbol], Any]] = {
 RULES = ["numpy", "jax", "jax_x32", "torch", "max", "array_api", "tensorflow", "python", "explicit"]
 
 
+@sampled(2)
 @every("rules", RULES)
 @every("function", FUNCTIONS)
 def test_functions_under_rules(function: str, rules: str) -> None:

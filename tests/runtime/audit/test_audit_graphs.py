@@ -70,7 +70,7 @@ MOSTLY = *FLOATS * 4, DType.int64
 KNOWING = [name for name in RULES if all(rules(name).has(dtype) for dtype in MOSTLY)]
 
 
-@settings(max_examples=100)
+@settings(max_examples=2 * settings().max_examples)
 @given(programs(dtypes=MOSTLY, rules=KNOWING, steps=8))
 def test_what_is_wide_has_no_error(program: Program) -> None:
     graph = program.graph

@@ -15,7 +15,7 @@ from graphir.runtime import audit, record
 from graphir.runtime.audit import blame
 from graphir.runtime.audit.subject import MANY
 from tests.support.reports import program
-from tests.support.tables import every
+from tests.support.tables import every, sampled
 from tests.support.work import count_work
 
 
@@ -162,6 +162,7 @@ def test_a_symbol_of_a_scalar_loop_costs_few_calls(program, size: int, most: int
     assert count_work(recording.audit).calls / len(recording.graph.symbols) < most
 
 
+@sampled(3)
 @every("dtype", ["float16", "float32", "complex64"])
 def test_roundings_of_scalars_are_measured_as_those_of_arrays(dtype: str) -> None:
     x, y = np.random.default_rng(0).normal(size=(2, 100)).astype(dtype)

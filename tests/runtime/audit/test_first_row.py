@@ -18,6 +18,7 @@ from tests.planted_faults.cases import CLEAN, FAULTY
 from tests.planted_faults.program import Program
 from tests.promotion_bugs.cases import QUICK_OR_ALL, PromotionBug
 from tests.support.guilty_lines import BORN, marked_lines
+from tests.support.tables import quick
 
 LONGEST = ("accumulation.dot_products", "accumulation.trajectory")
 """Faulty programs whose audits take as long as those of all others."""
@@ -59,7 +60,7 @@ def test_the_first_row_of_a_public_bug_is_its_line(
 @pytest.mark.parametrize(
     "programs",
     [
-        [program for program in FAULTY if program.name not in LONGEST],
+        [program for program in FAULTY[::2] if program.name not in LONGEST],
         pytest.param(FAULTY, marks=pytest.mark.exhaustive),
     ],
     ids=["quick", "all"],
@@ -70,9 +71,9 @@ def test_the_first_row_of_a_planted_fault_is_its_line(programs: Sequence[Program
         report, line = audited(program), program.guilty_line or -1
         if first_line(report) != line or not names(report.sentences, [line]):
             missing.append(program.name)
-    assert len(missing) <= 3, missing
+    assert len(missing) <= len(programs) // 20, missing
 
 
-@pytest.mark.parametrize("program", CLEAN, ids=lambda program: program.name)
+@pytest.mark.parametrize("program", quick(CLEAN, 2), ids=lambda program: program.name)
 def test_no_sentence_accuses_a_clean_program(program: Program) -> None:
     assert audited(program).sentences == []

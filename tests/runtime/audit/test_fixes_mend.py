@@ -106,7 +106,7 @@ def test_a_fix_of_elements_is_where_the_program_makes_the_array() -> None:
 
 
 def test_a_fix_of_a_running_number_casts_the_value() -> None:
-    (sentence,) = sentences(mean, np.full(1200, 3, np.float16))
+    (sentence,) = sentences(mean, np.full(120, 31, np.float16))
     assert "; write total += np.float64(value) (measured" in sentence
 
 

@@ -10,6 +10,7 @@ import pytest
 from graphir.runtime import record
 from graphir.runtime.audit import regions
 from tests.runtime.audit.fuzz_audits import score
+from tests.support.tables import quick
 
 
 def check(first: int, count: int) -> None:
@@ -20,8 +21,9 @@ def check(first: int, count: int) -> None:
     assert totals["right"] > 0.75 * totals["outputs"] and totals["many"] <= 0.01 * count
 
 
-def test_no_figure_of_forty_drawn_programs_is_too_small() -> None:
-    check(0, 40)
+@pytest.mark.parametrize("first", quick([0, 10, 20, 30], 4))
+def test_no_figure_of_drawn_programs_is_too_small(first: int) -> None:
+    check(first, 10)
 
 
 def test_the_size_of_integers_that_became_complex_is_computed() -> None:

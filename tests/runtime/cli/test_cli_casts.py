@@ -12,7 +12,7 @@ from ml_dtypes import bfloat16
 from graphir import Graph
 from graphir.passes.reports import REPORT_FORMATS
 from tests.support.commands import cli
-from tests.support.tables import every
+from tests.support.tables import every, sampled
 
 SCRIPT = """
 import numpy as np
@@ -105,6 +105,7 @@ LEAVING_ALL = (
 )
 
 
+@sampled(4)
 @every("form", REPORT_FORMATS)
 def test_the_rows_that_a_report_shows_are_those_that_fail(script: str, form: str) -> None:
     """In each format, of a graph and of its run."""

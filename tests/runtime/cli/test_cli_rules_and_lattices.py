@@ -13,7 +13,7 @@ from graphir.passes import diff
 from graphir.rule_reports.facts import facts
 from graphir.rule_reports.laws import LAWS
 from tests.support.commands import cli, refused
-from tests.support.tables import every
+from tests.support.tables import every, sampled
 
 # -- laws of rule sets
 
@@ -74,6 +74,7 @@ def test_laws_of_a_rule_set_of_ones_own():
 # -- rules
 
 
+@sampled(2)
 @every("name", [each.name for each in rule_sets()])
 def test_rules_tells_what_one_says_besides_the_join(name: str):
     status, out, err = cli("rules", name)

@@ -13,7 +13,7 @@ from graphir.passes.reports import REPORT_FORMATS
 from graphir.runtime.cli.main import Status
 from tests.support.commands import cli, refused
 from tests.support.sarif import checked_results
-from tests.support.tables import every
+from tests.support.tables import every, sampled
 
 NUMPY = """
 import math
@@ -133,6 +133,7 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     np.save("x.npy", np.arange(1, 9, dtype=np.float32))
 
 
+@sampled(3)
 @every(
     ("name", "inputs", "status", "place"),
     [

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from tests.runtime.jit.fuzz_jit import check
-from tests.support.tables import every
+from tests.support.tables import every, sampled
 
 
+@sampled(4)
 @every("first", range(0, 120, 10))
 def test_drawn_programs_give_what_numpy_gives_or_are_refused(first: int) -> None:
     equal = 0

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from graphir import GraphError, GraphirError, trace
+from graphir.numpy_api.arrays import memory
 from graphir.runtime import interpret, jit
 from tests.runtime.view_programs import copied, differs
-from tests.support.tables import every
+from tests.support.tables import every, sampled
 
 
 def _stencil(x: Any, y: Any) -> Any:
@@ -75,6 +76,7 @@ CALLS: dict[str, Any] = {
 }
 
 
+@sampled(2)
 @every("way", CALLS)
 @every("program", PROGRAMS)
 def test_arguments_change_as_with_numpy(program: Any, way: str) -> None:
@@ -166,13 +168,15 @@ def test_a_branch_on_a_value_is_refused_at_its_line(follow: Any, function: Any, 
     assert place is not None and place.line == function.__code__.co_firstlineno + line
 
 
-def test_a_long_loop_is_refused_where_it_is_unrolled() -> None:
+def test_a_long_loop_is_refused_where_it_is_unrolled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "LONGEST_TRACE", 2000)
+
     def loop(x: Any) -> Any:
-        for i in range(30_000):
+        for i in range(3000):
             x[i % 6] = i
         return x
 
-    words = "loop here is unrolled into more than 20,000 ops; write it as operations on whole"
+    words = "loop here is unrolled into more than 2,000 ops; write it as operations on whole"
     with pytest.raises(GraphError, match=words) as caught:
         jit(loop)(np.zeros(6))
     assert caught.value.location is not None

@@ -9,7 +9,7 @@ import numpy as np
 
 from graphir.runtime import jit
 from tests.support.evaluator import same
-from tests.support.tables import every
+from tests.support.tables import every, sampled
 
 CASES: list[tuple[str, tuple[tuple[int, ...], ...]]] = [
     ("ij,jk->ik", ((300, 500), (500, 40))),
@@ -36,6 +36,7 @@ LAYOUTS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@sampled(4)
 @every("optimize", [True, "optimal"])
 @every("layout", LAYOUTS)
 @every(("subscripts", "shapes"), CASES)

@@ -11,7 +11,7 @@ import pytest
 from graphir import ExecutionError, GraphirError
 from graphir.runtime import jit
 from tests.support.replays import leaves
-from tests.support.tables import every
+from tests.support.tables import every, sampled
 
 RANDOM = np.random.default_rng(5)
 DATA: dict[str, Any] = {
@@ -168,6 +168,7 @@ def _bits(value: Any) -> list[Any]:
     return [(x.dtype, x.shape, x.tobytes()) for x in one_nan]
 
 
+@sampled(4)
 @every("line", re.split(r"; |\n", RUNS.strip()))
 def test_functions_have_numpys_bits(line):
     function, names = _function(line, "return")

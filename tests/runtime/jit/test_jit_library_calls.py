@@ -13,7 +13,7 @@ from graphir import ExecutionError, GraphirError
 from graphir.numpy_api.arrays.library_calls import handles_errors
 from graphir.numpy_api.trace import trace
 from graphir.runtime import audit, interpret, jit, targets
-from tests.support.tables import every
+from tests.support.tables import every, sampled
 
 RANDOM = np.random.default_rng(3)
 MATRIX = RANDOM.normal(size=(6, 6))
@@ -56,6 +56,7 @@ def _facts(value: Any) -> Any:
     return type(value), array.dtype, array.shape, array.strides, bits
 
 
+@sampled(2)
 @every("name", FUNCTIONS)
 def test_calls_have_numpys_types_strides_and_bits_in_all_layouts(name: str) -> None:
     function = FUNCTIONS[name]

@@ -20,7 +20,7 @@ from graphir import GraphError, GraphirError, ShapeError, trace
 from graphir.control import fori_loop
 from graphir.runtime import jit, record
 from tests.runtime.jit.fuzz_handlers import outcome
-from tests.support.tables import every
+from tests.support.tables import every, sampled
 
 A = np.array([[2.0, 1.0, 0.0], [1.0, 3.0, 1.0], [0.0, 1.0, 4.0]])
 X = np.array([3.0, 1.0, 2.0, 2.0])
@@ -151,6 +151,7 @@ def _outcome(function: Callable[..., Any], *args: Any) -> Any:
 WAYS = _except, _else_and_finally, _suppressed, _raises_another
 
 
+@sampled(3)
 @every("way", WAYS)
 def test_a_caught_refusal_leaves_jit(way: Callable[..., Any]) -> None:
     refused = 0

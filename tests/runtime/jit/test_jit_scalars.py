@@ -9,7 +9,7 @@ import numpy as np
 
 from graphir import trace
 from graphir.runtime import execute, jit
-from tests.support.tables import every
+from tests.support.tables import every, sampled
 
 LINES = [
     "x[0] * y[0]",
@@ -33,6 +33,7 @@ LINES = [
 ]
 
 
+@sampled(2)
 @every("dtype", ["f8", "f4", "c16", "c8"])
 @every("line", LINES)
 def test_scalars_have_numpys_bits(line, dtype):

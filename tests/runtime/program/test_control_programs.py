@@ -43,7 +43,7 @@ def is_interpreted(program: Program, graph: Graph, *inputs: Any) -> None:
     assert [x.tobytes() for x in inputs] == before
 
 
-@draws(20, 100, flow_programs(), st.sampled_from(BLOCKS), st.sampled_from((1, 3)))
+@draws(10, 100, flow_programs(), st.sampled_from(BLOCKS), st.sampled_from((1, 3)))
 def test_graphs_with_control_flow(drawn: Drawn, block: int | None, threads: int) -> None:
     note(f"{drawn.graph}\n{block=}, {threads=}, {drawn.inputs}")
     program = Program(drawn.graph, threads=threads, block=block, native="off")

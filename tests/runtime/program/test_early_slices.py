@@ -14,7 +14,7 @@ from graphir.numpy_api.trace import trace
 from graphir.runtime import Program, interpret
 from tests.support.evaluator import same
 from tests.support.native_runs import TIERS, needs_llvmlite
-from tests.support.tables import every
+from tests.support.tables import every, sampled
 
 SIZE = 48
 
@@ -230,6 +230,7 @@ def test_calls_of_numpy_read_slices(function: Any) -> None:
     check(function, x.astype(np.float32), native="off")
 
 
+@sampled(2)
 @every("native", TIERS)
 def test_drawn_programs_have_the_bits_of_the_interpreter(native: Any) -> None:
     before = after = 0

@@ -8,7 +8,7 @@ import numpy as np
 
 from graphir.runtime import Program, interpret, record
 from tests.support.layouts import unaligned
-from tests.support.tables import every
+from tests.support.tables import every, sampled
 
 PROGRAMS = {
     "transposed": lambda a, b: a.T @ b + 1,
@@ -19,6 +19,7 @@ PROGRAMS = {
 }
 
 
+@sampled(3)
 @every("name", PROGRAMS)
 @every("dtype", [np.float64, np.float32, np.int32, np.complex128])
 @every("shape", [(4, 5), (1, 5), (5, 1), (3, 3), (1, 1), (60, 70)])

@@ -17,7 +17,7 @@ from tests.support.evaluator import agree, outcome, same
 from tests.support.layouts import LAYOUTS
 from tests.support.program_calls import BLOCKS, calls
 from tests.support.strategies import STRONG
-from tests.support.tables import every
+from tests.support.tables import every, sampled
 
 LARGE = (1, 5, 17, 40, 129)
 LAYOUT = pytest.mark.parametrize("layout", LAYOUTS, ids=lambda one: one.__name__)
@@ -274,6 +274,7 @@ def test_reductions_of_layouts(layout: Any) -> None:
 # -- sizes of graphs
 
 
+@sampled(3)
 @every("shape", [(), (1000,)])
 def test_ten_thousand_nodes(shape: Any) -> None:
     graph = Graph("deep")

@@ -12,7 +12,7 @@ from graphir.runtime import Program, interpret
 from graphir.runtime.program.rewrites.expansion import expand_composites
 from tests.support.evaluator import same
 from tests.support.native_runs import TIERS, needs_llvmlite
-from tests.support.tables import every
+from tests.support.tables import every, sampled
 
 DTYPES = [DType.float16, DType.bfloat16, DType.float32, DType.float64]
 SHAPES = [(7,), (3, 70), (2, 5, 129), (4, 3, 1), (0, 8), (3, 0), (40, 1000)]
@@ -59,6 +59,7 @@ def inputs_of(graph: Graph) -> list[Any]:
     return found
 
 
+@sampled(4)
 @every("case", CASES)
 @every("dtype", DTYPES)
 def test_same_bits(case: str, dtype: DType) -> None:

@@ -20,7 +20,7 @@ from graphir.runtime import Program, execute, interpret
 from graphir.runtime.program.blocks import share
 from graphir.runtime.program.memory import Workspace
 from tests.support.evaluator import same
-from tests.support.tables import every
+from tests.support.tables import every, quick
 
 SHAPES = ((1, 1), (2, 3), (0, 4), (33, 31), (100, 100), (128, 129), (3, 4097), (3, 40000))
 
@@ -238,7 +238,7 @@ assert same(program(few), interpret(graph, few))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are sent as POSIX has them")
-@pytest.mark.parametrize("threads", ["1", "2"])
+@pytest.mark.parametrize("threads", quick(["2", "1"], 2))
 def test_an_interrupt_stops_a_long_call(threads: str) -> None:
     """Which would last more than a minute."""
     command = [sys.executable, "-c", INTERRUPTED, threads]

@@ -14,7 +14,7 @@ from graphir.runtime.program.rewrites.reductions import split_reductions
 from graphir.runtime.program.rows import sums_by_halves
 from tests.support.evaluator import same
 from tests.support.native_runs import TIERS
-from tests.support.tables import every
+from tests.support.tables import every, sampled
 
 SHAPES: list[tuple[tuple[int, ...], Any]] = [
     ((3, 4, 5, 6), (0, 2, 3)),
@@ -36,6 +36,7 @@ def graph_of(op: Any, dtype: str, shape: tuple[int, ...], axis: Any, keepdims: b
     return graph
 
 
+@sampled(4)
 @every("dtype", ["float32", "float64", "float16", "int32", "bool"])
 @every(("shape", "axis"), SHAPES)
 @every("op", OPS)

@@ -17,7 +17,7 @@ from graphir.runtime import Program, interpret
 from graphir.runtime.program.control import ControlStep
 from tests.support.control_flow import SCALARS, scalar_programs
 from tests.support.evaluator import agree, outcome
-from tests.support.tables import every
+from tests.support.tables import every, sampled
 
 
 def has_loop(program: Program) -> bool:
@@ -90,6 +90,7 @@ def table(x: Any) -> Any:
     return [control.fori_loop(1, 7, row, x)]
 
 
+@sampled(3)
 @every(
     ("function", "inputs"),
     [
@@ -231,6 +232,7 @@ def test_divisions_of_integers(dtype: DType) -> None:
         assert agree(Program(graph, native=native)(*pairs), meaning)
 
 
+@sampled(2)
 @every("dtype", [x for x in SCALARS if x.family in ("int", "uint")])
 def test_divisions_by_constants(dtype: DType) -> None:
     """By powers of two machine code shifts."""
@@ -250,6 +252,7 @@ def test_divisions_by_constants(dtype: DType) -> None:
 # -- in Python, as statements
 
 
+@sampled(3)
 @every("dtype", [np.int8, np.int64, np.uint8, np.uint64])
 def test_elements_and_branches_are_expressions(dtype: Any) -> None:
     """Places may count from the end; a choice is clamped; those beyond are the kernel's error."""
@@ -288,6 +291,7 @@ ELEMENTS: dict[str, Any] = {
 }
 
 
+@sampled(3)
 @every("native", ["off", "now"])
 @every("dtype", [np.float32, np.int16])
 @every("name", ELEMENTS)

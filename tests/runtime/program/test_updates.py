@@ -20,7 +20,7 @@ from tests.support.evaluator import same
 from tests.support.native_runs import TIERS
 from tests.support.scaled_thresholds import scaled
 from tests.support.strategies import arrays, draws
-from tests.support.tables import every
+from tests.support.tables import every, sampled
 
 DTYPES = [dtype for dtype in DType if not dtype.weak]
 
@@ -95,7 +95,7 @@ def updated(draw):
 
 
 @given(updated())
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=3 * settings().max_examples)
 def test_programs_of_updates_have_the_bits_of_interpret(drawn):
     graph, inputs = drawn
     agree(graph, *inputs)
@@ -141,7 +141,7 @@ def imperative(draw):
     return graph, [draw(arrays(dtype, shape)) for _ in range(2)]
 
 
-@draws(50, 250, imperative())
+@draws(20, 250, imperative())
 def test_regions_that_write_into_slices_read_old_values(drawn):
     graph, inputs = drawn
     agree(graph, *inputs)
@@ -257,6 +257,7 @@ def tridiagonal(a, b, d):
     return d
 
 
+@sampled(3)
 @every("dtype", ["float32", "float64", "complex64", "int32", "uint8", "float16"])
 @pytest.mark.filterwarnings("ignore")
 def test_loops_over_scalars_become_one_function(dtype):
@@ -405,28 +406,32 @@ PAIRS = (("f8", "i8"), ("i8", "f8"), ("f4", "i4"), ("u1", "i1"), ("i1", "?"), ("
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_the_memory_of_an_operand_that_dies_has_the_dtype_of_the_result() -> None:
+@sampled(3)
+@every("read", READS)
+@every(("own", "other"), PAIRS)
+def test_the_memory_of_an_operand_that_dies_has_the_dtype_of_the_result(
+    own: str, other: str, read: str
+) -> None:
     """The bits of a value are read in another dtype, by a selection through masks."""
     rng = np.random.default_rng(0)
-    for (own, other), read in product(PAIRS, READS):
-        shape = ((40,), (5, 9))[len(read) % 2]
-        x = rng.normal(size=shape) * 20
-        x = (np.abs(x) if own[0] == "u" else x).astype(own)
-        for write in WRITES[len(shape)]:
-            scope = {"np": np, "other": np.dtype(other)}
-            source = f"def f(a):\n    u = a.copy()\n    {write}\n    return {read}\n"
-            exec(source, scope)
-            graph = trace(scope["f"], x, rules="numpy").graph
-            expected = interpret(graph, x)
-            expected = expected if isinstance(expected, tuple) else (expected,)
-            for sizes, native in product((1, 512), ("off", "now")):
-                with scaled(sizes):
-                    program = Program(graph, native=native, threads=1)
-                    outs = tuple([np.empty_like(each) for each in expected])
-                    given = outs if len(outs) > 1 else outs[0]
-                    for results in (program(x), program(x), program(x, out=given)):
-                        results = results if isinstance(results, tuple) else (results,)
-                        assert all(map(same, results, expected)), (source, own, sizes, native)
+    shape = ((40,), (5, 9))[len(read) % 2]
+    x = rng.normal(size=shape) * 20
+    x = (np.abs(x) if own[0] == "u" else x).astype(own)
+    for write in WRITES[len(shape)]:
+        scope = {"np": np, "other": np.dtype(other)}
+        source = f"def f(a):\n    u = a.copy()\n    {write}\n    return {read}\n"
+        exec(source, scope)
+        graph = trace(scope["f"], x, rules="numpy").graph
+        expected = interpret(graph, x)
+        expected = expected if isinstance(expected, tuple) else (expected,)
+        for sizes, native in product((1, 512), ("off", "now")):
+            with scaled(sizes):
+                program = Program(graph, native=native, threads=1)
+                outs = tuple([np.empty_like(each) for each in expected])
+                given = outs if len(outs) > 1 else outs[0]
+                for results in (program(x), program(x), program(x, out=given)):
+                    results = results if isinstance(results, tuple) else (results,)
+                    assert all(map(same, results, expected)), (source, own, sizes, native)
 
 
 @pytest.mark.parametrize("native", ["off", "now"])

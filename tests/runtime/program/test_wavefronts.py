@@ -17,7 +17,7 @@ from graphir.runtime.native import is_installed
 from graphir.runtime.program.wavefronts import WavefrontStep
 from tests.support.evaluator import same
 from tests.support.scaled_thresholds import scaled
-from tests.support.tables import every
+from tests.support.tables import every, quick, sampled
 
 NATIVE = ("off", "auto", "now")
 """The tiers; "auto" runs the stages in NumPy until machine code pays."""
@@ -149,6 +149,7 @@ def draws(*shapes: tuple[int, ...], dtype: Any = np.float32) -> list[np.ndarray]
     return [random_.normal(size=shape).astype(dtype) for shape in shapes]
 
 
+@sampled(3)
 @every(
     ("function", "shapes"),
     [
@@ -274,9 +275,10 @@ def drawn_steps(seed: int) -> int:
         ) from error
 
 
-def test_drawn_chains() -> None:
-    count = sum(map(drawn_steps, range(40)))
-    assert count > 15 if is_installed() else count == 0
+@pytest.mark.parametrize("first", quick([0, 10, 20, 30], 4))
+def test_drawn_chains(first: int) -> None:
+    count = sum(map(drawn_steps, range(first, first + 10)))
+    assert count > 1 if is_installed() else count == 0
 
 
 def test_explain_names_the_stages() -> None:

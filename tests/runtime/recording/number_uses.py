@@ -7,6 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
+
+SOME_OR_ALL = [
+    pytest.param(slice(None, None, 4), id="some"),
+    pytest.param(slice(None), id="all", marks=pytest.mark.exhaustive),
+]
+"""Parts of the uses as a parameter of a test."""
 
 HEAD = """
 import array, bisect, cmath, collections, copy, datetime, decimal, fractions, functools, heapq, io

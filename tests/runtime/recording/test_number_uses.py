@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from graphir.runtime import record
-from tests.runtime.recording.number_uses import USES, parts, programs
+from tests.runtime.recording.number_uses import SOME_OR_ALL, USES, parts, programs
 
 X = (np.arange(1, 41) * 0.37).astype(np.float32)
 Y = np.array([0.5, 1.25, 3.0, 7.0])
@@ -38,11 +38,12 @@ y[y > 1] = s ; y ;; setm(y, s)
     ],
     ids=["of Python", "float32", "float64"],
 )
+@pytest.mark.parametrize("part", SOME_OR_ALL)
 def test_no_figure_is_clean_where_the_exact_run_differs(
-    uses: str, number: str, tmp_path: Path
+    uses: str, number: str, part: slice, tmp_path: Path
 ) -> None:
     wrong: list[Any] = []
-    for use, program in programs(uses, number, tmp_path / "number_uses.py"):
+    for use, program in programs(uses, number, tmp_path / "number_uses.py")[part]:
         exact, real = program(X.astype(np.float64), Y.copy()), program(X, Y.copy())
         recording = record(program, X, Y.copy())
         first = recording.audit().outputs[0]

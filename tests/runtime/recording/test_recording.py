@@ -14,7 +14,7 @@ from graphir.runtime.recording.captured import Brought
 from tests.runtime.recording.recorded_libraries import PATHS, call_of, installed
 from tests.support.recorded_programs import PROGRAMS
 from tests.support.replays import EXACT, gives_again, same_results
-from tests.support.tables import every
+from tests.support.tables import every, sampled
 
 NOT_FOLLOWED: dict[str, list[str]] = {}
 """What the recording of a program takes as given."""
@@ -23,6 +23,7 @@ NOT_FOLLOWED: dict[str, list[str]] = {}
 CLOSE = {"gram_schmidt": {"rtol": 1e-14, "atol": 1e-15}}
 
 
+@sampled(2)
 @every("program", PROGRAMS)
 def test_programs_record_and_run_again(program):
     args = PROGRAMS[program]
@@ -37,6 +38,7 @@ def test_programs_are_followed_whole(program):
     assert [note.what for note in notes] == NOT_FOLLOWED.get(program.__name__, [])
 
 
+@sampled(2)
 @every(("library", "path"), PATHS)
 @pytest.mark.filterwarnings("ignore")
 def test_functions_of_libraries_record_and_run_again(library, path):

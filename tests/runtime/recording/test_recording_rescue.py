@@ -12,7 +12,7 @@ from graphir.runtime import record
 from graphir.runtime.recording import recorder
 from tests.runtime.recording.recorded_libraries import installed
 from tests.support.replays import EXACT, gives_again, identical, same_results
-from tests.support.tables import every
+from tests.support.tables import every, sampled
 
 
 def ran(call, *args):
@@ -132,6 +132,7 @@ def test_parts_and_fill_take_what_numpy_takes(dtype, how, writeable):
 FUNCTIONS = ["std", "var", "mean", "sum", "prod", "median", "max", "min"]
 
 
+@sampled(2)
 @every("name", FUNCTIONS)
 @every("value", [24, 24.5, True, 2j, [1, 2, 3], ((1, 2), (3, 4)), ()])
 @pytest.mark.filterwarnings("ignore")

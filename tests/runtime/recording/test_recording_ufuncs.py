@@ -8,7 +8,7 @@ import pytest
 from graphir.numpy_api.ufuncs import COMPOUNDS, OPS, REDUCTIONS
 from graphir.runtime import record
 from tests.support.replays import EXACT, gives_again, same_results
-from tests.support.tables import every
+from tests.support.tables import every, sampled
 
 DTYPES = [np.dtype(code) for code in "?bhilBHILefdFD"]
 CLOSE = {"rtol": 1e-3, "atol": 1e-3}
@@ -89,6 +89,7 @@ def test_reductions_take_their_settings(ufunc):
 
 
 @pytest.mark.filterwarnings("ignore")
+@sampled(2)
 @every("dtype", DTYPES)
 def test_methods_and_functions_of_every_dtype(dtype):
     def program(x, y):
