@@ -24,8 +24,9 @@ Pass: TypeAlias = Callable[[Graph], Graph]
 class Pipeline:
     """A sequence of passes, itself a pass.
 
-    `verify_each=True` verifies the graph before the first pass and after every pass. A GraphError
-    names the pass that failed and the passes that ran before it.
+    `verify_each=True` verifies the graph before the first pass and after every pass, which takes
+    several times as long as the passes. A GraphError names the pass that failed and the passes that
+    ran before it.
     """
 
     def __init__(self, passes: Sequence[Pass], verify_each: bool = False) -> None:
@@ -34,22 +35,28 @@ class Pipeline:
 
     def __call__(self, graph: Graph) -> Graph:
         """Return the graph after all passes."""
+        names = [getattr(step, "__name__", repr(step)) for step in self.passes]
         if self.verify_each:
-            verify(graph)
-        finished_passes: list[str] = []
-        for step in self.passes:
-            name = getattr(step, "__name__", repr(step))
+            _verify_in(f"before the passes [{', '.join(names)}]", graph)
+        for position, step in enumerate(self.passes):
+            place = f"in pass {names[position]}, after [{', '.join(names[:position])}]"
             try:
                 graph = step(graph)
                 if not isinstance(graph, Graph):  # pyright: ignore[reportUnnecessaryIsInstance]
                     raise GraphError("a pass must return a Graph", got=repr(graph))
-                if self.verify_each:
-                    verify(graph)
             except GraphirError as error:
-                place = f"in pass {name}, after [{', '.join(finished_passes)}]"
                 raise GraphError.like(error).within(place) from error
-            finished_passes.append(name)
+            if self.verify_each:
+                _verify_in(place, graph)
         return graph
+
+
+def _verify_in(place: str, graph: Graph) -> None:
+    """Verify a graph; an error names the place in a pipeline."""
+    try:
+        verify(graph)
+    except GraphirError as error:
+        raise GraphError.like(error).within(place) from error
 
 
 LOWERING: tuple[Pass, ...] = (
@@ -68,7 +75,8 @@ def lower(graph: Graph, verify_each: bool = False) -> Graph:
     """Return the graph ready to run: explicit casts, no weak types, legal, simplified, verified.
 
     Returns a lowered graph as it is, and the same object on every call for one graph. Raises
-    GraphError unless the argument is a Graph.
+    GraphError unless the argument is a Graph; the error of a wrong graph names the pass that made
+    it, or says that it was wrong before the passes.
     """
     if not isinstance(graph, Graph):  # pyright: ignore[reportUnnecessaryIsInstance]
         has = "; give its .graph" if hasattr(graph, "graph") else ""
@@ -77,7 +85,11 @@ def lower(graph: Graph, verify_each: bool = False) -> Graph:
     if lowered_graph is None:
         passes = [_freeing(step, graph) for step in LOWERING]
         lowered_graph = Pipeline(passes, verify_each)(graph)
-        verify(lowered_graph)  # imported above: a fork must not find another thread importing it
+        try:
+            verify(lowered_graph)  # imported above: a fork must not find a thread importing it
+        except GraphError:
+            Pipeline(LOWERING, verify_each=True)(graph)  # raises the error of the first wrong graph
+            raise
         graph.memo("lower", lowered_graph)
         lowered_graph.memo("lower", lowered_graph)
     return lowered_graph

@@ -412,4 +412,3 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "reduceat": _reduce_at,
     "outer": _outer,
 }
-

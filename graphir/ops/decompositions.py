@@ -258,7 +258,7 @@ def silu(p: Primitives, x: Tensor) -> Tensor:
 
 @exact
 def softplus(p: Primitives, x: Tensor) -> Tensor:
-    """max(x, 0) + log(1 + exp(-|x|)), in which exp never overflows."""
+    """`max(x, 0) + log(1 + exp(-|x|))`, in which exp never overflows."""
     return p.maximum(x, p.number(0, x)) + p.log1p(p.exp(-p.abs(x)))
 
 
@@ -297,7 +297,7 @@ def hypot(p: Primitives, x: Tensor, y: Tensor) -> Tensor:
 
 @bounded(4)
 def logaddexp(p: Primitives, x: Tensor, y: Tensor) -> Tensor:
-    """log(exp(x) + exp(y)), as max(x, y) + log(1 + exp(-|x - y|))."""
+    """`log(exp(x) + exp(y))`, as `max(x, y) + log(1 + exp(-|x - y|))`."""
     rest = p.log1p(p.exp(-p.abs(x - y)))
     return p.where(p.equal(x, y), x + p.number(math.log(2), x), p.maximum(x, y) + rest)
 
@@ -415,7 +415,7 @@ def mean(p: Primitives, x: Tensor, axis: Axes, keepdims: bool) -> Tensor:
 
 @bounded(1)
 def var(p: Primitives, x: Tensor, axis: Axes, keepdims: bool, correction: int) -> Tensor:
-    """The sum of |x - mean|**2, divided by n - correction for n elements."""
+    """The sum of `|x - mean|**2`, divided by n - correction for n elements."""
     centred = x - p.mean(x, axis=axis, keepdims=True)
     if x.dtype.kind == "c":
         squares = p.square(p.real(centred)) + p.square(p.imag(centred))

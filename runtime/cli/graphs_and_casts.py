@@ -219,6 +219,9 @@ def run_export(args: argparse.Namespace) -> None:
     lowered_graph = lower(load_graph(args))
     sizes = {} if is_model(args.program) else dict(args.sizes)
     graph = specialized(_TITLES[target], lowered_graph, sizes) if sizes else lowered_graph
+    if target == "python" and args.output:
+        targets.write_python(graph, args.output)
+        return
     try:
         content = WRITERS[target](graph)
     except ImportError as error:

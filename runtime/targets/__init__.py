@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from graphir.runtime.targets.jax_ import jax as jax
     from graphir.runtime.targets.onnx_.target import onnx as onnx
     from graphir.runtime.targets.python_.program_text import python as python
+    from graphir.runtime.targets.python_.program_text import write_python as write_python
     from graphir.runtime.targets.stablehlo_.target import stablehlo as stablehlo
 
 import_lazily(
@@ -19,7 +20,7 @@ import_lazily(
         "graphir.runtime.targets.emission": "TargetError",
         "graphir.runtime.targets.jax_": "jax",
         "graphir.runtime.targets.onnx_.target": "onnx",
-        "graphir.runtime.targets.python_.program_text": "python",
+        "graphir.runtime.targets.python_.program_text": "python write_python",
         "graphir.runtime.targets.stablehlo_.target": "stablehlo",
     },
 )

@@ -16,6 +16,7 @@ from graphir.passes import (
     implicit_cast,
     legalize,
     lower,
+    pipeline,
     simplify_casts,
     weak_types,
 )
@@ -341,6 +342,21 @@ def test_a_pipeline_names_the_pass_that_failed() -> None:
     with pytest.raises(GraphError, match=r"in pass broken, after \[implicit_cast, dead_code\]: "):
         Pipeline(steps, verify_each=True)(parse(EXPLICIT))
     assert Pipeline(steps[:2], verify_each=True)(parse(EXPLICIT))
+
+
+def test_lower_names_the_pass_that_made_a_wrong_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(graph: Graph) -> Graph:
+        new = fold_constants(parse(EXPLICIT))
+        new.symbols[-1].args = new.symbols[-1].args[::-1][:1]
+        return new
+
+    wrong = parse(EXPLICIT)
+    wrong.outputs = parse(EXPLICIT).outputs
+    with pytest.raises(GraphError, match=r"^before the passes \[implicit_cast, .*an output of"):
+        lower(wrong)
+    monkeypatch.setattr(pipeline, "LOWERING", (*pipeline.LOWERING[:2], broken))
+    with pytest.raises(GraphError, match=r"^in pass broken, after \[implicit_cast, weak_types\]: "):
+        lower(parse(EXPLICIT))
 
 
 def test_a_pipeline_verifies_what_it_is_given() -> None:

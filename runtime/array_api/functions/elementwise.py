@@ -52,7 +52,7 @@ def expm1(x: Array, /) -> Array:
 
 
 def sign(x: Array, /) -> Array:
-    """Return -1, 0 or 1; for complex z, z / |z|; NaN for NaN.
+    """Return -1, 0 or 1; for complex z, `z / |z|`; NaN for NaN.
 
     TypeError where the standard does not define it.
     """

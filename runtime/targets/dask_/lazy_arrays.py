@@ -47,12 +47,12 @@ def dask(graph: Graph) -> Callable[..., Any]:
 
     The caller passes inputs in order or by name, with their declared dtypes. The results have the
     bits of `interpret`, except for floats added or multiplied over several blocks. The error of a
-    sum is then at most n * eps * sum(|x|), with eps of the accumulator's dtype; for `var` the bound
-    is that of a sum of x**2, and a product has a relative error of at most n * eps. `searchsorted`
-    requires a sorted vector. Raises ImportError without dask, and TargetError for an op that Dask
-    lacks. A call raises ExecutionError for wrong inputs and for chunks of unknown size, and
-    TargetError for float8_e5m2 on a cluster, since blocks lose this dtype in the transfer. A block
-    that no result needs, because a `slice` leaves it out, raises no error.
+    sum is then at most `n * eps * sum(|x|)`, with eps of the accumulator's dtype; for `var` the
+    bound is that of a sum of x**2, and a product has a relative error of at most n * eps.
+    `searchsorted` requires a sorted vector. Raises ImportError without dask, and TargetError for an
+    op that Dask lacks. A call raises ExecutionError for wrong inputs and for chunks of unknown
+    size, and TargetError for float8_e5m2 on a cluster, since blocks lose this dtype in the
+    transfer. A block that no result needs, because a `slice` leaves it out, raises no error.
     """
     require_outputs(graph)
     dask_array()

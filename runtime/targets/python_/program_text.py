@@ -8,16 +8,23 @@ from __future__ import annotations
 
 import ast
 import builtins
+import io
 import keyword
+import os
 import re
+import tokenize
 import unicodedata
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from textwrap import fill
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from graphir.location import Location
 from graphir.ops.dims import Dim, Size
@@ -40,10 +47,10 @@ from graphir.runtime.targets.python_.expressions import (
     cast_expression,
     word,
 )
+from graphir.text.atomic_files import Replacement
 
-_RESERVED_WORDS = frozenset(
-    {*dir(builtins), *keyword.kwlist, *keyword.softkwlist, "np", "ml_dtypes", "base64"}
-)
+_MODULE_WORDS = ("np", "ml_dtypes", "base64", "Path", "DATA", "Any", "NDArray")
+_RESERVED_WORDS = frozenset({*dir(builtins), *keyword.kwlist, *keyword.softkwlist, *_MODULE_WORDS})
 
 
 class Identifiers:
@@ -80,13 +87,13 @@ def dim_text(dim: Dim, names: Mapping[str, str]) -> str:
         factors = [
             names[atom]
             if isinstance(atom, str)
-            else f"(({dim_text(atom.dividend, names)})//{atom.divisor})"
+            else f"(({dim_text(atom.dividend, names)}) // {atom.divisor})"
             for atom in atoms
         ]
         if abs(coefficient) != 1 or not factors:
             factors.insert(0, str(abs(coefficient)))
         sign = "-" if coefficient < 0 else "+" if text else ""
-        text += sign + "*".join(factors)
+        text += (f" {sign} " if text else sign) + " * ".join(factors)
     return text
 
 
@@ -194,16 +201,44 @@ def python(graph: Graph) -> str:
     in order, by position or by name, as `interpret` does, and its results have the bits of
     `interpret`. A comment above each cast names the use that the cast serves, and the source line
     of that use. The source imports numpy, and ml_dtypes for dtypes of that package; it contains a
-    copy of all other code that it needs. Raises TargetError if nothing binds a dim.
+    copy of all other code that it needs, with constants as text. Raises TargetError if nothing
+    binds a dim.
     """
-    return _Writer(decompose(lowered_for("Python", graph), COMPOSITES)).source()
+    return _writer(graph).source()
+
+
+def write_python(graph: Graph, file: str | os.PathLike[str]) -> None:
+    """Write the source of `python` to a file, and its constants above 1 KB to an .npz beside it.
+
+    The .npz has the name of the file; the module loads it once, when it is imported. It holds each
+    constant in its NumPy dtype, and the bytes of a constant whose dtype is of ml_dtypes.
+    """
+    path = Path(file)
+    data_path = path.with_name(f"{path.name.removesuffix('.py')}.npz")
+    writer = _writer(graph)
+    if path.is_file() or not path.exists():  # a device has nothing beside it
+        writer.data_file = data_path.name
+    source = writer.source()
+    with Replacement() as files:
+        files.open(path).write(source.encode())
+        if writer.data:
+            np.savez(files.open(data_path), allow_pickle=False, **writer.data)
+
+
+def _writer(graph: Graph) -> _Writer:
+    return _Writer(decompose(lowered_for("Python", graph), COMPOSITES))
 
 
 class _Writer:
-    """The writer of one function."""
+    """The writer of one function.
+
+    `data` has the constants that go to `data_file`, by name; without a file the source has all.
+    """
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
+        self.data_file = ""
+        self.data: dict[str, NDArray[Any]] = {}
         self.names = Identifiers()
         self.title = self.names.new(graph.name)
         self.inputs = {
@@ -224,17 +259,24 @@ class _Writer:
             *self._lines(self.graph, self.values),
             self._returned(),
         ]
-        text = "\n".join(f"    {line}" for line in body)
-        imports, pieces = excerpt(self.uses)
-        imports.setdefault("", set()).update({"numpy as np", *self._modules(text)})
+        inputs = ", ".join(f"{name}: {_annotation(x)}" for x, name in self.inputs.items())
+        outputs = ", ".join(map(_annotation, self.graph.outputs))
+        result = outputs if len(self.graph.outputs) == 1 else f"tuple[{outputs}]"
+        lines = [f"def {self.title}({inputs}) -> {result}:", f"    {self._promised()}"]
+        lines += [f"    {line}" for line in body]
+        text = "\n".join(part for line in lines for part in wrapped(line))
+        data = _LOADED.format(self.data_file) if self.data else ""
+        imports, pieces = excerpt({*self.uses, *_used(f"{text} {data}", _TYPING)})
+        imports.setdefault("", set()).update({"numpy as np", *_used(text, _MODULES)})
+        if data:
+            imports["pathlib"] = {"Path"}
         rules = self.graph.rules_before or self.graph.rules.name
         title = f"The graph {_quoted(self.graph.name)} under the rules {_quoted(rules)}"
         head = f'"""{title}, as NumPy computes it."""\n\n{_imports(imports)}'
-        function = (
-            f'@np.errstate(all="ignore")\ndef {self.title}({", ".join(self.inputs.values())}):\n'
-            f"    {self._promised()}\n{text}\n"
-        )
-        return "\n\n\n".join([head, *pieces, function])
+        head = f"{head}\n\n{data}" if data else head
+        while pieces and not pieces[0].startswith(("def ", "class ", "@")):
+            head = f"{head}\n\n{pieces.pop(0)}"
+        return "\n\n\n".join([head, *pieces, f'@np.errstate(all="ignore")\n{text}\n'])
 
     def _promised(self) -> str:
         """Return the docstring of the function, which lists the types of the results."""
@@ -244,9 +286,6 @@ class _Writer:
         return fill(
             docstring, 96, subsequent_indent=" " * 4, break_long_words=False, break_on_hyphens=False
         )
-
-    def _modules(self, text: str) -> Iterator[str]:
-        return (module for module in ("ml_dtypes", "base64") if re.search(rf"\b{module}\.", text))
 
     # -- dims
 
@@ -300,7 +339,7 @@ class _Writer:
                 parts[symbol] = self._results(symbol)
                 yield from self._statements(line, parts[symbol])
                 continue
-            text = emitter("Python", PYTHON, symbol)(line)
+            text = self._stored(symbol) or emitter("Python", PYTHON, symbol)(line)
             if symbol.op is ops.constant and not symbol.rank and text.startswith("np."):
                 values[symbol] = text
                 continue
@@ -316,6 +355,20 @@ class _Writer:
                 self.constants += lines
             else:
                 yield from lines
+
+    def _stored(self, symbol: Symbol) -> str:
+        """Return the expression of a constant that the data file holds, or "" for other symbols."""
+        if not self.data_file or symbol.op is not ops.constant:
+            return ""
+        value = np.asarray(symbol.attrs["value"])
+        if value.nbytes <= _MAX_TEXT:
+            return ""
+        name, dtype = f"c{len(self.data)}", numpy_name(symbol.dtype)
+        if dtype.startswith("np."):
+            self.data[name] = value
+            return f'DATA["{name}"]'
+        self.data[name] = np.ascontiguousarray(value).reshape(-1).view(np.uint8)
+        return f'DATA["{name}"].view({dtype}).reshape({value.shape})'
 
     # -- control flow
 
@@ -359,6 +412,78 @@ class _Writer:
         return f"return {', '.join(results)}"
 
 
+_WIDTH = 100
+"""The most characters of a line of code."""
+
+_MAX_TEXT = 1024
+"""The most bytes of a constant that a source with a data file holds as text."""
+
+_LOADED = """DATA: dict[str, NDArray[Any]] = dict(np.load(Path(__file__).with_name("{}")))"""
+
+_MODULES, _TYPING = ("ml_dtypes", "base64"), ("Any", "NDArray")
+
+
+def _used(text: str, names: Iterable[str]) -> list[str]:
+    return [name for name in names if re.search(rf"\b{name}\b", text)]
+
+
+def _annotation(symbol: Symbol) -> str:
+    """Return the type of an input or output; an array without axes may be a NumPy scalar."""
+    element = numpy_name(symbol.dtype)
+    element = element if element.startswith("np.") else "Any"
+    array = f"NDArray[{element}]"
+    return array if symbol.rank else "Any" if element == "Any" else f"{element} | {array}"
+
+
+def wrapped(line: str) -> list[str]:
+    """Break a line of code that is too long within a pair of outer brackets.
+
+    It is the last pair of which the text before it fits, else the longest; the first pair of a
+    `def`. What stands between the brackets has a line, or a line for each part between commas.
+    """
+    code = line.lstrip()
+    pairs = [] if len(line) <= _WIDTH or code.startswith(("#", '"""')) else _outer_pairs(code)
+    if not pairs:
+        return [line]
+    indent, is_head = " " * (len(line) - len(code)), code.startswith("def ")
+    fitting = [pair for pair in pairs if len(indent) + pair[0] <= _WIDTH]
+    start, end, commas = pairs[0] if is_head else max(fitting[-1:] or pairs, key=_length)
+    inner = [f"{indent}    {code[start:end]}"]
+    if is_head and not commas:
+        inner[0] += ","
+    if len(inner[0]) > _WIDTH and commas:
+        places = [start, *commas, end]
+        parts = [code[i:j].strip(", ") for i, j in pairwise(places)]
+        inner = [f"{indent}    {part}," for part in parts if part]
+    within = [piece for part in inner for piece in wrapped(part)]
+    first, *rest = wrapped(f"{indent}{code[start - 1]}{code[end:]}")  # a pair, for the tokenizer
+    return [f"{indent}{code[:start]}", *within, first.replace(code[start - 1], "", 1), *rest]
+
+
+def _outer_pairs(code: str) -> list[tuple[int, int, list[int]]]:
+    """Return the text in each outer pair of brackets that are not empty: start, end, commas."""
+    pairs: list[tuple[int, int, list[int]]] = []
+    depth, start, commas = 0, 0, list[int]()
+    for token in tokenize.generate_tokens(io.StringIO(code).readline):
+        place = token.start[1]
+        if token.type != tokenize.OP:
+            continue
+        if token.string in "([{":
+            depth += 1
+            start, commas = (place + 1, []) if depth == 1 else (start, commas)
+        elif token.string in ")]}":
+            depth -= 1
+            if not depth and place > start:
+                pairs.append((start, place, commas))
+        elif token.string == "," and depth == 1:
+            commas.append(place)
+    return pairs
+
+
+def _length(pair: tuple[int, int, list[int]]) -> int:
+    return pair[1] - pair[0]
+
+
 _MAX_DEPTH = 20
 """The most blocks within blocks: Python refuses more than 20 nested loops."""
 
@@ -373,7 +498,7 @@ def _imports(names: Mapping[str, set[str]]) -> str:
         f"from {module} import {', '.join(sorted(names[module]))}" for module in names if module
     ]
     lines.sort(key=lambda line: (line.startswith("from"), line))
-    own = [line for line in lines if line.split()[1] not in ("numpy", "ml_dtypes")]
+    own = [line for line in lines if line.split()[1].split(".")[0] not in ("numpy", "ml_dtypes")]
     rest = [line for line in lines if line not in own]
     return "\n\n".join("\n".join(part) for part in (own, rest) if part)
 
@@ -430,7 +555,7 @@ def excerpt(names: Iterable[str]) -> tuple[dict[str, set[str]], list[str]]:
     """Return the imports and the definitions that some names need, directly and indirectly.
 
     Imports are sets of names by module, with the import of a whole module under "". Definitions are
-    in the order of SOURCES and of their lines, without annotations and comments.
+    in the order of SOURCES and of their lines.
     """
     pieces, imports = _definitions()
     excerpts: dict[str, Excerpt] = {}
@@ -451,41 +576,58 @@ def _definitions() -> tuple[dict[str, Excerpt], dict[str, tuple[str, str]]]:
     pieces: dict[str, Excerpt] = {}
     imports: dict[str, tuple[str, str]] = {}
     for position, name in enumerate(SOURCES):
-        for statement in read(name):
+        for statement, text in _portable(name):
             imports |= _imported(statement)
             if names := tuple(names_defined(statement)):
-                place = (position, statement.lineno)
-                piece = Excerpt(place, ast.unparse(statement), _referred(statement))
+                piece = Excerpt((position, statement.lineno), text, _referred(ast.parse(text)))
                 pieces |= dict.fromkeys(names, piece)
     return pieces, imports
 
 
-def read(module: str) -> list[ast.stmt]:
-    """Return the top-level statements of a module, bare; those of type aliases as they are."""
+def _portable(module: str) -> Iterator[tuple[ast.stmt, str]]:
+    """Yield the top-level statements of a module, each with its text for a program by itself.
+
+    In annotations, Any stands for names of graphir. Comments to tools are left out.
+    """
     file = import_module(module).__file__
     assert file is not None  # a source module has a file
-    statements = ast.parse(Path(file).read_text(encoding="utf-8")).body
-    return [x if isinstance(x, ast.AnnAssign) else _Bare().visit(x) for x in statements]
+    source = Path(file).read_text(encoding="utf-8")
+    statements, lines = ast.parse(source).body, source.splitlines()
+    known = {*dir(builtins), *(name for each in statements for name in _imported(each))}
+    for statement in statements:
+        names = {(x.lineno - 1, x.col_offset): x.id for x in _annotating_names(statement)}
+        for (row, column), name in sorted(names.items(), reverse=True):  # columns before it stay
+            if name not in known:
+                line = lines[row]
+                lines[row] = f"{line[:column]}Any{line[column + len(name) :]}"
+        rows = [statement.lineno, *(x.lineno for x in getattr(statement, "decorator_list", []))]
+        text = "\n".join(lines[min(rows) - 1 : statement.end_lineno])
+        text = re.sub(r"  # (?:noqa|pyright|type):.*", "", text)
+        yield statement, _BROKEN_HEAD.sub(_rejoined, text)
 
 
-class _Bare(ast.NodeTransformer):
-    """Removes annotations, and the casts of typing around values."""
+_BROKEN_HEAD = re.compile(r"^( *def \w+\()\n +(.*[^,\n])\n *(\).*)$", re.M)
 
-    def visit_arg(self, node: ast.arg) -> ast.arg:
-        return ast.arg(node.arg)
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
-        assert node.value is not None  # no module of the excerpts only declares a name
-        return ast.copy_location(ast.Assign([node.target], self.visit(node.value)), node)
+def _rejoined(head: re.Match[str]) -> str:
+    """Return the head of a function on one line, if it fits with the shorter annotations."""
+    joined = "".join(head.groups())
+    return joined if len(joined) <= _WIDTH else head[0]
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        node.returns = None
-        return self.generic_visit(node)
 
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        self.generic_visit(node)
-        is_cast = isinstance(node.func, ast.Name) and node.func.id == "cast"
-        return node.args[1] if is_cast else node
+def _annotating_names(statement: ast.stmt) -> Iterator[ast.Name]:
+    """Yield the names in the annotations of a statement, and in its calls of `typing.cast`."""
+    for node in ast.walk(statement):
+        annotation = getattr(node, "annotation", None) or getattr(node, "returns", None)
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id == "cast"
+        ):
+            annotation = node.args[0]
+        for name in ast.walk(annotation) if annotation else ():
+            if isinstance(name, ast.Name):
+                yield name
 
 
 def _imported(statement: ast.stmt) -> dict[str, tuple[str, str]]:
@@ -495,7 +637,7 @@ def _imported(statement: ast.stmt) -> dict[str, tuple[str, str]]:
     """
     if isinstance(statement, ast.Import):
         return {alias.asname or alias.name: ("", ast.unparse(alias)) for alias in statement.names}
-    if not isinstance(statement, ast.ImportFrom) or statement.module in (None, "typing"):
+    if not isinstance(statement, ast.ImportFrom) or statement.module is None:
         return {}
     if statement.module.split(".")[0] in ("graphir", "__future__"):
         return {}
@@ -512,7 +654,7 @@ def names_defined(statement: ast.stmt) -> Iterator[str]:
                 yield node.id
 
 
-def _referred(statement: ast.stmt) -> frozenset[str]:
+def _referred(statement: ast.AST) -> frozenset[str]:
     """Return the free names of a definition: names it reads at run time and does not assign."""
     loads, own = set[str](), set[str]()
     for node in ast.walk(statement):

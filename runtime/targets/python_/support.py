@@ -13,10 +13,11 @@ from graphir.dtypes import DTypeLike
 class RefusalError(Exception):
     """What graphir's own errors are in a program that runs without graphir: their text."""
 
-    def __init__(self, problem: str, *, op: str = "", reason: str = "", fix: str = "") -> None:
-        super().__init__(
-            "; ".join(filter(None, [": ".join(filter(None, [op, problem, reason])), fix]))
-        )
+    def __init__(
+        self, problem: str, *, op: str = "", reason: str = "", got: str = "", fix: str = ""
+    ) -> None:
+        what = ": ".join(filter(None, [op, problem, reason]))
+        super().__init__("; ".join(filter(None, [what, got and f"got {got}", fix])))
 
 
 class ExecutionError(RefusalError, ValueError):

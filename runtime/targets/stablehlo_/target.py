@@ -40,7 +40,7 @@ def stablehlo(graph: Graph, sizes: Mapping[str, int] | None = None) -> str:
     The target lowers the graph first, and specializes its named dims to `sizes`. Signed integers
     are signless in MLIR; unsigned integers, index and address are `uiN`. tensor_float32 is rounded
     f32. Each line has the `loc` of the program's line, named by its layer; an inserted cast has the
-    `loc`s of the uses that it serves, named by operand, op and rule. Inverse and hyperbolic
+    `loc` of each use that it serves, named by operand, op and rule. Inverse and hyperbolic
     functions, erf, erfc and next_after are CHLO ops, which engines legalize. Indices out of range,
     and integers to a negative power, raise no error. Raises TargetError if an op is undefined at
     these sizes, and for a dim without a size.

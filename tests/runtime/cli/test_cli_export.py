@@ -47,7 +47,7 @@ def test_what_is_traced_is_a_graph(tmp_path: Path) -> None:
     )
     for name in ("net", "made"):
         status, text, _ = cli("export", f"{script}:{name}", "--to", "python")
-        assert status == 0 and "def double(x):" in text
+        assert status == 0 and "def double(x: NDArray[np.float32]) ->" in text
     text = refused(3, "export", f"{script}:double", "--to", "python")
     assert "name a function without arguments that returns a graph" in text
 

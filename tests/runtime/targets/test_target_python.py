@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import pickle
+import shutil
 import subprocess
 import sys
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -16,9 +20,9 @@ from hypothesis import strategies as st
 
 from graphir import DType, ExecutionError, Graph, GraphirError, ops
 from graphir.runtime import interpret
-from graphir.runtime.targets import TargetError, python
+from graphir.runtime.targets import TargetError, python, write_python
 from graphir.runtime.targets.python_.expressions import COMPOSITES, PYTHON
-from graphir.runtime.targets.python_.program_text import SOURCES, names_defined, read
+from graphir.runtime.targets.python_.program_text import SOURCES, names_defined
 from tests.runtime.targets.target_engines import drawn
 from tests.runtime.targets.target_table import rows
 from tests.support.drawing import Program, programs
@@ -157,8 +161,9 @@ def test_it_reads_as_a_program_would_be_written() -> None:
     g = Graph("doubled")
     x = g.input("tensor_float32", ("n", 2), name="x")
     g.output(ops.sum(x * 2, axis=0), x.reshape(-1))
-    lines = python(g).split("def doubled(x):\n")[1].splitlines()
+    lines = python(g)[python(g).index("def doubled") :].splitlines()
     assert [line for line in lines if "#" not in line] == [
+        "def doubled(x: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:",
         '    """Returns tensor_float32[2], tensor_float32[2*n]."""',
         "    n = x.shape[0]",
         '    x = checked_input("x", x, np.float32, (n, 2))',
@@ -167,18 +172,44 @@ def test_it_reads_as_a_program_would_be_written() -> None:
         '    v3 = round_fraction(v2, mantissa=10, ties="even")',
         "    v5 = np.add.reduce(v3, axis=(0,), dtype=np.float32, keepdims=False)",
         '    v6 = round_fraction(v5, mantissa=10, ties="even")',
-        "    v7 = x.reshape((2*n,))",
+        "    v7 = x.reshape((2 * n,))",
         "    return v6, v7.copy()",
     ]
 
 
+def test_a_module_has_its_data_beside_it_and_lines_that_fit(tmp_path: Path) -> None:
+    g = Graph("weighted")
+    x = g.input("float32", ("n", 40), name="x")
+    weights = np.linspace(-2, 2, 1600, dtype=np.float32).reshape(40, 40)
+    halves = g.constant(weights, "bfloat16")
+    few = g.constant(np.linspace(0, 1, 40), "float32")
+    parts = [ops.slice(x, start=(0, i), stop=(3, i + 2), step=(1, 1)) for i in range(12)]
+    g.output(x @ weights + few, x.astype("bfloat16") @ halves, ops.concat(parts, axis=1))
+    write_python(g, tmp_path / "weighted.py")
+    assert {*np.load(tmp_path / "weighted.npz")} == {"c0", "c1"}
+    source = (tmp_path / "weighted.py").read_text()
+    assert "base64" not in source
+    assert all(len(line) <= 100 or "# " in line for line in source.splitlines())
+    if ruff := shutil.which("ruff", path=str(Path(sys.executable).parent)):
+        check = [ruff, "format", "--isolated", "--line-length", "100", "--check", str(tmp_path)]
+        subprocess.run(check, check=True, capture_output=True)
+    spec = spec_from_file_location("weighted", tmp_path / "weighted.py")
+    assert spec and spec.loader
+    spec.loader.exec_module(module := module_from_spec(spec))
+    given = np.linspace(-1, 1, 120, dtype=np.float32).reshape(3, 40)
+    for one, other in zip(module.weighted(given), interpret(g, given), strict=True):
+        assert same(one, other)
+
+
 def test_what_is_given_is_checked() -> None:
     g = Graph("given")
-    g.output(g.input("float32", ("n", 2), name="x") + 1)
+    g.output((g.input("float32", ("n", 2), name="x") + 1).max(axis=0))
     function = loaded(g)
     for wrong in (np.ones((3, 2)), np.ones((3, 3), np.float32)):
         with pytest.raises((TypeError, ValueError), match=r"^x "):
             function(wrong)
+    with pytest.raises(ValueError, match=r"^max: .*; got shape \[0, 2\], axis=0"):
+        function(np.ones((0, 2), np.float32))
 
 
 def test_a_dim_that_nothing_binds_is_named() -> None:
@@ -191,6 +222,6 @@ def test_a_dim_that_nothing_binds_is_named() -> None:
 def test_no_piece_has_the_name_of_another() -> None:
     found: dict[str, str] = {}
     for module in SOURCES:
-        for statement in read(module):
+        for statement in ast.parse(Path(import_module(module).__file__ or "").read_text()).body:
             for name in names_defined(statement):
                 assert found.setdefault(name, module) == module, name
