@@ -22,9 +22,8 @@ from graphir.location import Location, is_internal
 from graphir.ops.types import NoTensorType
 from graphir.passes.analysis.casts import CastReport
 from graphir.passes.analysis.explanations.causes import LossCause
-from graphir.passes.analysis.explanations.dtype_walk import ProgramFacts
 from graphir.passes.analysis.explanations.entries import births_of
-from graphir.passes.analysis.expressions import expression, statement
+from graphir.passes.analysis.expressions import expression, named_dtype, statement
 from graphir.promotion.scalars import number_text
 from graphir.public import Graph, Symbol, ops
 from graphir.runtime.user_code import INSTALLED, LONGEST, MakingLine, NamedValue, Scope, has_line
@@ -179,17 +178,16 @@ class DtypeHistory:
         self._program, self._symbols = program, symbols
         graph = next((x.graph for x in symbols.values()), Graph())
         self._births = births_of(graph)
-        self._data = ProgramFacts(graph, filter(program.is_given, graph.inputs)).data
 
     def since(self, value: NamedValue, place: Location) -> str:
         """Return ` since line 7: text`, for the line where a value's dtype is born, or was made.
 
-        If the dtype is older than the step at which it enters the data, both are named.
+        If the dtype is older than the step at which it meets another one, both are named.
         """
         texts = self._texts(value, place)
         if not texts:
             return ""
-        older = "".join(f" (the dtype of {x})" for x in texts[1:])
+        older = f" (the dtype of {' and of '.join(texts[1:])})" if texts[1:] else ""
         return f" since {texts[0]}{older}{self._promoted(value, place)}"
 
     def _promoted(self, value: NamedValue, place: Location) -> str:
@@ -215,13 +213,13 @@ class DtypeHistory:
         return f", made in {line.seen_from(place)}"
 
     def _texts(self, value: NamedValue, place: Location) -> list[str]:
-        """Return the line at which a value got its dtype, and that of the birth of the dtype."""
+        """Return the lines at which a value got its dtype, from the last one to the birth."""
         assigned = [] if value.made is None else [value.made.seen_from(place)]
         symbol = self._symbols.get(id(value.value))
         if symbol is None:
             return assigned
         birth = self._births.of(symbol)
-        steps = dict.fromkeys((self._births.entry(symbol, self._data), birth))
+        steps = dict.fromkeys((self._births.entry(symbol), self._births.conversion(symbol), birth))
         lines = [x for x in map(self._line, steps) if x is not None]
         other = {(x.file, x.line): x for x in lines if (x.file, x.line) != place.place[:2]}
         texts = [x.seen_from(place) for x in other.values()] or assigned
@@ -234,7 +232,11 @@ class DtypeHistory:
         if self._program.is_given(step):
             return self._program.made(step)
         source, place = expression(step.location), step.location
-        return None if source is None else MakingLine(place.file, place.line, source.brief)
+        if source is None:
+            return None
+        name = named_dtype(place, step.dtype)
+        text = f"{source.brief}, {name}" if name else source.brief
+        return MakingLine(place.file, place.line, text)
 
 
 class RaisingLine(NamedTuple):

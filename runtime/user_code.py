@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeGuard, cast
 from graphir.display import printable
 from graphir.import_names import own_folders
 from graphir.location import Location
-from graphir.passes.analysis.expressions import statement
+from graphir.passes.analysis.expressions import MODULES, statement
 from graphir.source_text import displayed_path, source_line, source_tree
 
 PROJECT = own_folders()
@@ -174,7 +174,9 @@ class Scope:
 
     def function_of(self, call: ast.Call) -> ast.FunctionDef | None:
         """Return the function of the file that a call names; None if it has none, or several."""
-        name = ast.unparse(call.func).rpartition(".")[2]
+        holder, _, name = ast.unparse(call.func).rpartition(".")
+        if holder in MODULES:
+            return None
         nodes = ast.walk(self.tree or ast.Module([], []))
         named = [x for x in nodes if isinstance(x, ast.FunctionDef) and x.name == name]
         return named[0] if len(named) == 1 else None
@@ -381,7 +383,7 @@ class _Component:
         place = self._scope.place
         self._before = returned[0].lineno
         self._scope = Scope(Location.at(place.file, self._before, source=place.source), {})
-        return returned[0]
+        return self._part(returned[0])
 
 
 _MOST_STEPS = 20

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate, takewhile
 from typing import NamedTuple
@@ -18,7 +18,7 @@ import numpy as np
 from graphir.location import Location
 from graphir.numpy_api.signatures import signature_of
 from graphir.public import DType, Graph, ops
-from graphir.source_text import source_line
+from graphir.source_text import source_line, source_tree
 
 MODULES = frozenset(
     "F cp graphir jax jnp lax math nn np numpy onp ops scipy tf torch xp".split()  # noqa: SIM905
@@ -168,6 +168,45 @@ def statement(text: str) -> ast.stmt | None:
     except (SyntaxError, ValueError):
         return None
     return node
+
+
+def stored_name(text: str) -> str:
+    """Return the text of the array to which an assignment writes elements; "" if to none."""
+    node = statement(text)
+    target = node.targets[0] if isinstance(node, ast.Assign) else None
+    return ast.unparse(target.value) if isinstance(target, ast.Subscript) else ""
+
+
+def assigned_names(file: str) -> Mapping[int, str]:
+    """Return the name or the attribute to which each line of a file assigns a value."""
+    return _assigned_names(source_tree(file))
+
+
+def buffer_line(location: Location) -> int:
+    """Return the line that makes a value a buffer of a module; 0 if none does, or several do.
+
+    The value has a name since the location, which a call of `register_buffer` takes.
+    """
+    name = assigned_names(location.source).get(location.line)
+    lines: list[int] = []
+    for node in ast.walk(source_tree(location.source) or ast.Module([], [])):
+        match node:
+            case ast.Call(func=ast.Attribute(attr="register_buffer"), args=[_, value, *_]):
+                lines += [node.lineno] if ast.unparse(value) == name else []
+            case _:
+                pass
+    return lines[0] if len(lines) == 1 else 0
+
+
+@lru_cache(maxsize=64)
+def _assigned_names(tree: ast.Module | None) -> Mapping[int, str]:
+    nodes = ast.walk(tree or ast.Module([], []))
+    return {
+        line: ast.unparse(node.targets[0])
+        for node in nodes
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], (ast.Name, ast.Attribute))
+        for line in range(node.lineno, (node.end_lineno or 0) + 1)
+    }
 
 
 def is_a_call(text: str) -> bool:
@@ -335,6 +374,120 @@ def _arguments(arguments: Sequence[ast.expr]) -> list[ast.expr]:
     if arguments and isinstance(arguments[0], (ast.List, ast.Tuple)):
         arguments = [*arguments[0].elts, *arguments[1:]]
     return list(takewhile(lambda argument: not isinstance(argument, ast.Starred), arguments))
+
+
+# -- dtypes that a program names
+
+
+class NamedDType(NamedTuple):
+    """A name that an expression gives as a dtype, and the line that gives the dtype to the name."""
+
+    name: str
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"with {self.name} of line {self.line}: {self.text}"
+
+
+def named_dtype(location: Location, dtype: DType) -> NamedDType | None:
+    """Return the line that gives its dtype to the name by which an expression asks for a dtype.
+
+    Such a name is `self.dtype` in `x.astype(self.dtype)`. The line is the only one of the file that
+    gives `dtype` the dtype itself: a default of a parameter or of a field, an assignment, or an
+    argument.
+    """
+    source = expression(location)
+    node = None if source is None else statement(source.text)
+    calls = [] if node is None else [x for x in ast.walk(node) if isinstance(x, ast.Call)]
+    names = [x for call in calls for x in _dtypes_asked(call)]
+    if len(names) != 1:
+        return None
+    name = names[0].attr if isinstance(names[0], ast.Attribute) else names[0].id
+    lines = _bindings(source_tree(location.source)).get(name, {})
+    given = {line for line, value in lines.items() if value in _NAMES.get(str(dtype), ())}
+    if len(given) != 1:
+        return None
+    line = given.pop()
+    text = " ".join(source_line(location.source, line).split()).rstrip(":,")
+    return NamedDType(ast.unparse(names[0]), line, text)
+
+
+def _dtypes_asked(call: ast.Call) -> list[ast.Name | ast.Attribute]:
+    """Return the names that a call has as its dtype, but for that of an array."""
+    values = [keyword.value for keyword in call.keywords if keyword.arg == "dtype"]
+    if isinstance(call.func, ast.Attribute) and call.func.attr in ("astype", "to", "type", "view"):
+        values += call.args[:1]
+    at = dtype_position(call)
+    values += [] if at is None else call.args[at : at + 1]
+    names = (x for x in values if isinstance(x, (ast.Name, ast.Attribute)))
+    return [x for x in names if not _is_dtype(x) and not _is_of_array(x)]
+
+
+def _is_of_array(node: ast.expr) -> bool:
+    match node:
+        case ast.Attribute(value=ast.Name(id="self")):
+            return False
+        case _:
+            return isinstance(node, ast.Attribute) and node.attr == "dtype"
+
+
+def _is_dtype(node: ast.expr) -> bool:
+    return bool(_dtype_name(node)) and not isinstance(node, ast.Name)
+
+
+def _dtype_name(node: ast.expr | None) -> str:
+    """Return the last part of an expression that may be a dtype: `float32` of `np.float32`."""
+    match node:
+        case ast.Attribute(value=ast.Name(id=module), attr=name) if module in MODULES:
+            return name
+        case ast.Name(id="float" | "int" as name) | ast.Constant(value=str(name)):
+            return f"`{name}`" if isinstance(node, ast.Name) else name
+        case _:
+            return ""
+
+
+_NAMES = {
+    "float64": ("float64", "double", "float_", "`float`"),
+    "float32": ("float32", "float", "single"),
+    "float16": ("float16", "half"),
+    "int64": ("int64", "long", "`int`"),
+    "int32": ("int32", "int", "intc"),
+} | {name: (name,) for name in ("bfloat16", "int16", "int8", "uint8", "uint16", "uint32", "uint64")}
+"""The names that libraries have for a dtype; in backquotes those of Python."""
+
+
+@lru_cache(maxsize=64)
+def _bindings(tree: ast.Module | None) -> Mapping[str, Mapping[int, str]]:
+    """Return by name the lines of a file that give it a dtype, each with the dtype's name."""
+    found: dict[str, dict[int, str]] = {}
+    for node in ast.walk(tree or ast.Module([], [])):
+        for name, value in _bound(node):
+            dtype = _dtype_name(value)
+            if dtype and value is not None:
+                found.setdefault(name, {})[value.lineno] = dtype
+    return found
+
+
+def _bound(node: ast.AST) -> list[tuple[str, ast.expr | None]]:
+    """Return the names that a node binds, each with the value."""
+    match node:
+        case ast.arguments(kw_defaults=defaults, kwonlyargs=named):
+            last = [*node.posonlyargs, *node.args][-len(node.defaults) :] if node.defaults else []
+            pairs = [*zip(last, node.defaults, strict=True), *zip(named, defaults, strict=True)]
+            return [(parameter.arg, value) for parameter, value in pairs]
+        case ast.Assign(targets=[ast.Name(id=name) | ast.Attribute(attr=name)], value=value):
+            return [(name, value)]
+        case ast.AnnAssign(target=ast.Name(id=name) | ast.Attribute(attr=name), value=value):
+            return [(name, value)]
+        case ast.keyword(arg=str(name), value=value):
+            return [(name, value)]
+        case ast.Dict(keys=keys, values=values):
+            pairs = zip(keys, values, strict=True)
+            named = [(x.value, y) for x, y in pairs if isinstance(x, ast.Constant)]
+            return [(name, value) for name, value in named if isinstance(name, str)]
+        case _:
+            return []
 
 
 # -- how libraries write casts

@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from graphir.display import count_text, printable
 from graphir.ir.op_builder import infer
-from graphir.passes.analysis.casts.behind_casts import in_call, next_values, uncast
+from graphir.ops.types import NoTensorType
+from graphir.passes.analysis.casts.behind_casts import in_call, next_values, stores, uncast
 from graphir.passes.analysis.casts.sites import is_modular, overflows
 from graphir.passes.analysis.explanations.causes import Cause, DtypeCause, LossCause
+from graphir.passes.analysis.explanations.dtype_walk import is_update
 from graphir.passes.analysis.explanations.edits import UncastOp, operand_name, wide_argument
 from graphir.passes.analysis.explanations.fixes import loss_remedy
 from graphir.passes.analysis.expressions import (
     CastSyntax,
+    buffer_line,
     default_dtype,
     expression,
+    named_dtype,
     syntax_of,
 )
 from graphir.passes.analysis.rebuild import is_literal
@@ -247,8 +251,22 @@ def lossy_step(report: CastReport, site: CastSite | None, step: Symbol) -> str:
     if row.kind not in phrases.VERBS and measured is not None and measured.worst is not None:
         worst = phrases.became(*measured.worst)
     source = f" in `{printable(row.expression.brief)}`" if row.expression else f" in {what}"
-    source = source if row.location.line else ""
+    source = source + _argument_inside(row) if row.location.line else ""
     return f"{_place(report, row.location)} {act} ({what}: {worst}){source}"
+
+
+def _argument_inside(row: CastRow) -> str:
+    """Return `, by line 62: image[ids]` for the line inside of a call that makes its dtype."""
+    place, steps = row.location.place, row.symbol.graph.symbols
+    _, first, _, last, _ = place
+    if last == first:
+        return ""
+    values = (uncast(x) for step in steps if step.location.place == place for x in step.args)
+    lines = (x for x in values if x.location.file == place[0] and first < x.location.line <= last)
+    dtypes = ((x, None if isinstance(x.type, NoTensorType) else x.dtype) for x in lines)
+    argument = next((x.location for x, dtype in dtypes if dtype is row.target), None)
+    source = None if argument is None else expression(argument)
+    return f", by {_line(argument)}: {printable(source.brief)}" if argument and source else ""
 
 
 def _operand_of_many(report: CastReport, site: CastSite, step: Symbol) -> str:
@@ -267,6 +285,8 @@ def _operand_of_many(report: CastReport, site: CastSite, step: Symbol) -> str:
         return f" of {next(printable(name) for x, name in names if x is value)}"
     source = expression(value.location)
     text = f", `{printable(source.brief)}`," if source else ""
+    line = buffer_line(value.location)
+    text += f" a buffer since line {line}," if line else ""
     return f" of the value of {_place(report, value.location)}{text}"
 
 
@@ -295,6 +315,9 @@ def _why_wide(report: CastReport, cause: DtypeCause) -> str:
     source = expression(step.location)
     text = f": {printable(source.brief)}" if source else ""
     origin = f" of {_place(report, cause.birth.location)}" if cause.birth is not None else ""
+    birth = step if entry.birth is None else entry.birth
+    named = named_dtype(birth.location, cause.after)
+    origin += f", {printable(str(named))}" if named else ""
     if step.op is ops.cast and source is not None and (span := default_dtype(source.text)):
         rule = f"is {cause.after} under {report.graph.rules.name}"
         return f"{head} converts {cause.before} to `{source.text[slice(*span)]}`, which {rule}"
@@ -302,8 +325,10 @@ def _why_wide(report: CastReport, cause: DtypeCause) -> str:
         names = zip(step.graph.inputs, step.graph.input_names, strict=True)
         name = next(name for x, name in names if x is step)
         return f"the argument `{printable(name)}` is {cause.after}"
+    if stores(step) or is_update(step):
+        return f"{head} stores {cause.before} in {_article(str(cause.after))}{origin}{text}"
     if step.op is ops.cast and not in_call(step):
-        return f"{head} converts {values[0].dtype} to {cause.after}{text}"
+        return f"{head} converts {values[0].dtype} to {cause.after}{text}{origin}"
     wide = None if entry.argument is None else wide_argument(step)
     if entry.argument is not None and wide is not None:
         name = f"`{printable(wide.text)}`, {_article(str(entry.argument.dtype))}{origin}"

@@ -16,9 +16,14 @@ from graphir.ir.inlining import Junction
 from graphir.ir.op_builder import infer
 from graphir.ir.operands import resolve_literal
 from graphir.location import ASSIGN, INTERMEDIATE, Location
-from graphir.ops.types import TensorType
+from graphir.ops.types import NoTensorType, TensorType
 from graphir.passes.analysis.casts.behind_casts import stores
-from graphir.passes.analysis.expressions import expression, is_a_call
+from graphir.passes.analysis.expressions import (
+    assigned_names,
+    expression,
+    is_a_call,
+    stored_name,
+)
 from graphir.passes.analysis.rebuild import Literals, is_literal
 from graphir.public import DType, Graph, GraphirError, Symbol, ops, rules
 
@@ -68,8 +73,40 @@ class ProgramFacts:
     @cached_property
     def arrays(self) -> Mapping[int, Symbol]:
         """The array to which each cast stores a value, by the index of the cast."""
-        updates = [x for x in self.graph.symbols if is_update(x)]
-        return {x.index: update.args[0] for update in updates for x in update.args[1:]}
+        found = dict(self.whole_stores)
+        for update in filter(is_update, self.graph.symbols):
+            found.update({stored(update, x).index: update.args[0] for x in update.args[1:]})
+        return found
+
+    @cached_property
+    def whole_stores(self) -> Mapping[int, Symbol]:
+        """The arrays that `out[:] = value` writes whole, by the index of the value's cast.
+
+        The graph has the value alone then; the source has the last line that assigned `out`.
+        """
+        symbols, found = self.graph.symbols, dict[int, Symbol]()
+        updates = (x for x in symbols if x.op.kind == "movement" and len(x.args) > 1)
+        parts = {x.location.place for x in updates}
+        for value in filter(stores, symbols):
+            place = value.location
+            if place.place not in parts and not place.in_place:
+                source = expression(place)
+                name = stored_name(source.text) if source else ""
+                arrays = self._assigned.get((place.source, name), {}).get(value.dtype, ())
+                earlier = [x for x in arrays if x.index < value.index]
+                found.update([(value.index, earlier[-1])] if earlier else ())
+        return found
+
+    @cached_property
+    def _assigned(self) -> Mapping[tuple[str, str], Mapping[DType, Sequence[Symbol]]]:
+        """The values that lines assign to names, by file and name and dtype."""
+        found: dict[tuple[str, str], dict[DType, list[Symbol]]] = {}
+        for symbol in self.graph.symbols:
+            file, line = symbol.location.source, symbol.location.line
+            name = assigned_names(file).get(line) if line else None
+            if name is not None and not isinstance(symbol.type, NoTensorType):
+                found.setdefault((file, name), {}).setdefault(symbol.dtype, []).append(symbol)
+        return found
 
     def is_function(self, step: Symbol) -> bool:
         """Whether the source expression of a step calls a function of several ops.
@@ -179,8 +216,11 @@ class DtypeWalk:
             return self._junction_dtype(symbol, op)
         if any(self.dtypes[x.index] is None for x in args):
             return own
-        if is_update(symbol) and self.is_changed(args[0]):
-            return self.dtypes[args[0].index]
+        if is_update(symbol):
+            is_inside = args[0].location.place == symbol.location.place  # as of `np.diag`
+            array = args[1] if is_inside and args[1].type.dtype is own else args[0]
+            if self.is_changed(array):
+                return self.dtypes[array.index]
         types: list[Any] = [self._operand_type(symbol, i) for i in range(len(args))]
         try:
             for i, arg in enumerate(args):
@@ -219,7 +259,8 @@ class DtypeWalk:
         array = self.facts.arrays.get(symbol.index)
         if array is not None and array.index < symbol.index and self.is_changed(array):
             return self.dtypes[array.index]
-        if origins[0].operand == INTERMEDIATE and own in self.replaced:
+        is_inside = origins[0].operand == INTERMEDIATE or origins[0].kind == "implicit"
+        if is_inside and own in self.replaced:
             return self._rounded_dtype(symbol)
         is_passed = origins[0].in_call and self.dtypes[value.index] is not value.type.dtype
         return self.dtypes[value.index] if is_passed and own is value.type.dtype else own
@@ -288,7 +329,17 @@ class DtypeWalk:
 
 def is_update(symbol: Symbol) -> bool:
     """Whether a symbol is an array with elements written to it."""
-    return symbol.op in _UPDATES or any(stores(x) for x in symbol.args[1:])
+    return symbol.op in _UPDATES or any(stores(stored(symbol, x)) for x in symbol.args[1:])
+
+
+def stored(update: Symbol, value: Symbol) -> Symbol:
+    """Return the value that a statement stores, before it moves it to the places of the array."""
+    before = value
+    while before.op.kind == "movement" and len(before.args) == 1:
+        if before.location.place != update.location.place:
+            return value
+        before = before.args[0]
+    return before if stores(before) else value
 
 
 _UPDATES = (ops.slice_update, ops.scatter)

@@ -7,7 +7,8 @@ a trial of these edits.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -15,7 +16,12 @@ from graphir.ir.inlining import Junction
 from graphir.location import Location
 from graphir.ops import dtype_rules as signatures
 from graphir.passes.analysis.casts.behind_casts import has_default_dtype, in_call, uncast
-from graphir.passes.analysis.explanations.dtype_walk import DtypeWalk, ProgramFacts, is_update
+from graphir.passes.analysis.explanations.dtype_walk import (
+    DtypeWalk,
+    ProgramFacts,
+    is_update,
+    stored,
+)
 from graphir.passes.analysis.rebuild import is_literal
 from graphir.public import DType, Graph, Symbol, TensorType, ops
 
@@ -60,14 +66,14 @@ class EntryWalk(DtypeWalk):
         self.keep = keep
         self.entries: list[Entry] = []
         self.mixed: list[Entry] = []
-        self._births = Births(self.dtypes)
+        self._births = Births(self.dtypes, self.facts)
         self._arguments: dict[tuple[Location, DType], Symbol | None] = {}
         self.run()
 
     def forget(self) -> None:
         """Forget what a walk found, before another one."""
         super().forget()
-        self._births = Births(self.dtypes)
+        self._births = Births(self.dtypes, self.facts)
         for found in (self.entries, self.mixed, self._arguments):
             found.clear()
 
@@ -144,6 +150,8 @@ class EntryWalk(DtypeWalk):
         op = symbol.op
         if dtype.family == "bool" or dtype.weak or op.kind == "creation":
             return None
+        if symbol.index in self.facts.whole_stores:
+            return self._entry_of_store(symbol, dtype)
         if op is ops.cast:
             of_cast = self._entry_of_call if in_call(symbol) else self._entry_of_default
             return of_cast(symbol)
@@ -174,8 +182,9 @@ class EntryWalk(DtypeWalk):
         positions = symbol.op.signature.promoted
         if positions is None:
             positions = range(len(symbol.args))
-        stored = is_update(symbol)
-        operands = {i: uncast(symbol.args[i], stored) for i in positions}
+        writes = is_update(symbol)
+        values = {i: stored(symbol, symbol.args[i]) if i else symbol.args[0] for i in positions}
+        operands = {i: uncast(value, writes) for i, value in values.items()}
         return {
             i: x for i, x in operands.items()
             if self.dtypes[x.index] is not None and not self.dtype_of(x).weak
@@ -200,6 +209,12 @@ class EntryWalk(DtypeWalk):
         if not floats or not all(is_narrower(x, dtype) for x in floats):
             return None
         return Entry(symbol, None, self._wanted(dtype, floats), dtype)
+
+    def _entry_of_store(self, cast: Symbol, dtype: DType) -> Entry | None:
+        """Return the entry at which a value is stored in all elements of a wider array."""
+        narrow = self.dtype_of(cast.args[0])
+        birth = self.birth(self.facts.whole_stores[cast.index])
+        return Entry(cast, None, narrow, dtype, birth) if is_narrower(narrow, dtype) else None
 
     def _entry_of_default(self, cast: Symbol) -> Entry | None:
         """Return the entry at a cast to `float` or `int`, whose width is the library's setting."""
@@ -244,8 +259,8 @@ class EntryWalk(DtypeWalk):
 class Births:
     """The values where the dtypes of symbols are born, for the dtypes of symbols by index."""
 
-    def __init__(self, dtypes: Sequence[DType | None]) -> None:
-        self._dtypes = dtypes
+    def __init__(self, dtypes: Sequence[DType | None], facts: ProgramFacts) -> None:
+        self._dtypes, self._arrays = dtypes, facts.whole_stores
         self._births: dict[int, tuple[Symbol, bool]] = {}
 
     def of(self, symbol: Symbol) -> Symbol:
@@ -256,20 +271,33 @@ class Births:
         """Whether casts that the program writes make a symbol's dtype wherever it is born."""
         return self._found(symbol)[1]
 
-    def entry(self, symbol: Symbol, data: Collection[int]) -> Symbol:
-        """Return the first step after a symbol's birth that computes with data of another dtype.
+    def entry(self, symbol: Symbol) -> Symbol:
+        """Return the first step after a symbol's birth that computes with another dtype.
 
-        `data` has the indices of the symbols that depend on data. Without a step it is the birth.
+        Without such a step it is the birth.
         """
-        dtype = self._dtypes[symbol.index]
         entry = birth = self.of(symbol)
         while symbol is not birth:
-            if symbol.op.computes and not is_update(symbol):
-                others = (x.index for x in map(uncast, symbol.args) if x.index in data)
-                if any(self._dtypes[x] not in (None, dtype, DType.bool) for x in others):
+            if not is_update(symbol):
+                positions = symbol.op.signature.promoted or range(len(symbol.args))
+                others = (uncast(symbol.args[i]) for i in positions)
+                dtypes = {self._dtypes[x.index] for x in others if not is_literal(x)}
+                if not dtypes <= {None, DType.bool, self._dtypes[symbol.index]}:
                     entry = symbol
             symbol = next(x for x in self._sources(symbol) if self.of(x) is birth)
         return entry
+
+    def conversion(self, symbol: Symbol) -> Symbol:
+        """Return the last cast by which the program gave a symbol its dtype; else the birth."""
+        stack, visited = deque([symbol]), {symbol.index}
+        while stack:
+            value = stack.popleft()
+            if value.op is ops.cast and not value.origins:
+                return value
+            sources = [x for x in self._sources(value) if x.index not in visited]
+            visited |= {x.index for x in sources}
+            stack += sources
+        return self.of(symbol)
 
     def _found(self, symbol: Symbol) -> tuple[Symbol, bool]:
         """Return the first of the values where a symbol's dtype is born, and if all are casts."""
@@ -290,6 +318,8 @@ class Births:
         """Return the operands from which a value has its dtype; none where it is born."""
         if value.op is ops.cast and not value.origins:
             return []
+        if value.index in self._arrays:
+            return [self._arrays[value.index]]
         args = map(uncast, value.args[:1] if is_update(value) else value.args)
         dtype = self._dtypes[value.index]
         return [x for x in args if self._dtypes[x.index] is dtype and not is_literal(x)]
@@ -298,7 +328,8 @@ class Births:
 def births_of(graph: Graph) -> Births:
     """Return the births of the dtypes that a graph has."""
     types = (symbol.type for symbol in graph.symbols)
-    return Births([x.dtype if type(x) is TensorType else None for x in types])
+    dtypes = [x.dtype if type(x) is TensorType else None for x in types]
+    return Births(dtypes, ProgramFacts(graph, ()))
 
 
 def is_narrower(dtype: DType, other: DType) -> bool:

@@ -154,12 +154,15 @@ class RefusedLoop(NamedTuple):
                 text = f"{text}; {change_text(change, carry.dtype)}"
             for step in [*steps, *(() if change is None else (change.step,))][:1]:
                 text += _operand_made(step)
+            start = self._start(location)
+            made = None if start is None else part_made(location, start, name)
+            since = made.seen_from(location) if made else ""
             if carry.dtype.weak:
-                start = self._start(location)
                 initial = "" if start is None else f" of `{printable(ast.unparse(start))}`"
-                made = None if start is None else part_made(location, start, name)
-                since = f" ({made.seen_from(location)})" if made else ""
-                text += f"; start {name}{initial} with {_zero(result.dtype)}{since}"
+                text += f"; start {name}{initial} with {_zero(result.dtype)}"
+                text += f" ({since})" if since else ""
+            elif since:
+                text += f"; {name} starts as {carry.dtype} in {since}"
             sentences.append(text)
         problem = "a carry changes its dtype; " + "; ".join(sentences)
         return GraphError(problem).at(location, self.kind)

@@ -55,6 +55,20 @@ def stored(x: Any) -> Any:
     return table
 
 
+def stored_whole(x: Any) -> Any:
+    out = np.zeros(len(x))
+    out[:] = x * 2
+    return out
+
+
+def stored_in_corners(x: Any) -> Any:
+    turns = np.zeros((len(x), 2, 2))
+    turns[..., 0, 0] = turns[..., 1, 1] = np.cos(x)
+    turns[..., 0, 1] = -np.sin(x)
+    turns[..., 1, 0] = np.sin(x)
+    return np.einsum("bij,bj->bi", turns, np.stack([x, x], axis=1))
+
+
 def scaled(depth: Any) -> Any:
     return depth * np.float32(0.01)
 
@@ -94,6 +108,8 @@ def test_a_cause_has_the_entry_and_the_birth_of_the_dtype() -> None:
         ),
         (followed, ["np.float32(2)"]),
         (stored, ["np.zeros((2, len(x)), dtype=np.float32)"]),
+        (stored_whole, ["np.zeros(len(x), dtype=np.float32)"]),
+        (stored_in_corners, ["np.zeros((len(x), 2, 2), dtype=np.float32)"]),
         (mixed_listed, ["x * np.float32([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])"]),
     ],
 )

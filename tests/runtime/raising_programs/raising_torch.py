@@ -118,3 +118,44 @@ def batch(labels):
 def loss(labels):
     data = batch(labels)
     return F.cross_entropy(data["x"], data["y"])  # named
+
+
+class Quantized(nn.Module):
+    def __init__(self, weight, precision=torch.float32):  # named
+        super().__init__()
+        self.precision = precision
+        self.register_buffer("scale", weight.abs().amax(1).float())
+        self.register_buffer("weight", (weight / self.scale[:, None]).round())
+
+    def forward(self, x):
+        x = x.to(self.precision)  # named
+        return F.linear(x, self.weight * self.scale[:, None])
+
+
+class Cached(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = Quantized(torch.ones(4, 4, dtype=torch.bfloat16))
+        self.register_buffer("cache", torch.zeros(3, 4, dtype=torch.bfloat16))  # named
+
+    def forward(self, x):
+        self.cache[torch.tensor([0, 1])] = self.linear(x.bfloat16())  # named
+        return self.cache
+
+
+CASES["cached"] = Cached(), (X,)
+
+
+class Buffer:
+    def __init__(self, dtype):
+        self.rows = np.ones((2, 4), dtype=dtype)
+
+    def sample(self):
+        return torch.as_tensor(self.rows)  # named
+
+
+@case(X, torch.ones(8, 2))
+def critic(x, weight):
+    features = torch.tanh(torch.ones(2, 4))
+    joined = torch.cat([features, Buffer(np.float64).sample()], dim=1)  # named
+    return joined @ weight  # named
