@@ -12,7 +12,10 @@ from itertools import combinations, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from graphir.display import count_text, printable
+from graphir.import_names import optional
 from graphir.passes import CastReport, annotate
 from graphir.passes.analysis.casts.measured import plain
 from graphir.passes.analysis.casts.sites import size_of
@@ -23,6 +26,7 @@ from graphir.passes.reports.json_ import fix_json
 from graphir.public import DType, ExecutionError, Graph, GraphirError
 from graphir.rule_reports.tables import aligned
 from graphir.rule_reports.terminal import on_screen
+from graphir.runtime.audit.audit import audit
 from graphir.runtime.cli.arguments import output_format, write_text
 from graphir.runtime.cli.graphs_and_casts import (
     load_audit,
@@ -36,10 +40,12 @@ from graphir.runtime.cli.programs import (
     ProgramCall,
     is_model,
     load_call,
+    load_run,
     of_function,
     own_arrays,
     program_name,
 )
+from graphir.runtime.model_trials import ModelTrials
 from graphir.runtime.recording.flat_code import Script
 from graphir.runtime.source_trials import (
     EditedFile,
@@ -106,8 +112,10 @@ class FixAnswer(NamedTuple):
 
 def run_fix(args: argparse.Namespace) -> Status:
     """Print the edits that hold; return status 1 if none was run and holds."""
-    program = None if is_model(args.program) else load_call(args)
-    if program is None or isinstance(program, Graph):
+    if is_model(args.program):
+        return _fix_model(args)
+    program = load_call(args)
+    if isinstance(program, Graph):
         fix = f"graphir casts {args.program} names its nodes"
         raise ExecutionError(f"{args.program}: a graph has no source lines to edit", fix=fix)
     output_format(args, FIX_FORMATS, "text")
@@ -136,6 +144,49 @@ def run_fix(args: argparse.Namespace) -> Status:
         print("graphir: not written: no edit was run and holds", file=sys.stderr)
     _show(answer, args)
     return Status.FINE if answer.is_tried else Status.FINDINGS
+
+
+def _fix_model(args: argparse.Namespace) -> Status:
+    """Try edits of a model, and show the first that holds as a diff of its nodes."""
+    as_json = output_format(args, FIX_FORMATS, "text") == "json"
+    for name in ("keep", "line"):
+        if getattr(args, name) is not None:
+            raise ExecutionError(f"--{name} is for programs; {args.program} is a model")
+    trials, path = _model_trials(args), Path(args.program)
+    tried = [*trials.until_one_holds()]
+    last = tried[-1] if tried else None
+    text, diff, reason = "", "", f"no edit holds: {last.problem}" if last else "no edit is known"
+    if last is not None and not last.problem:
+        text, diff, reason = trials.effect(last), trials.diff(last.proto, path.name), ""
+    if args.write and text and last is not None:
+        target = path.with_suffix(".fixed.onnx")
+        with Replacement() as replaced:
+            replaced.open(target).write(last.proto.SerializeToString())
+        print("graphir: wrote", displayed_path(str(target)), file=sys.stderr)
+    elif args.write:
+        print("graphir: not written: no edit was run and holds", file=sys.stderr)
+    head = [f"tried: {args.program} runs in onnxruntime, {text}"] if text else [f"no fix: {reason}"]
+    lines = [*head, *(diff.split("\n") if diff else trials.report.sentences[:MOST_SENTENCES])]
+    document = {"version": 1, "program": args.program, "fix": text or None, "reason": reason}
+    document |= {"diff": diff, "refused": [x.problem for x in tried if x.problem]}
+    shown = (
+        json.dumps(document, indent=2) if as_json else "\n".join(printable(x, None) for x in lines)
+    )
+    write_text(shown, args, fits=not as_json)
+    return Status.FINE if text else Status.FINDINGS
+
+
+def _model_trials(args: argparse.Namespace) -> ModelTrials:
+    """Return the trials of a model on the inputs of a command."""
+    graph, values = load_run(args, draws=Draws(args.seed))
+    proto = optional("onnx", "onnx", "graphir fix").load(args.program)
+    stored = {x.name for x in proto.graph.initializer}
+    names = [x.name for x in proto.graph.input if x.name not in stored]
+    if len(names) != len(graph.inputs):
+        raise ExecutionError(f"{args.program}: a trial needs an array for each input")
+    dtypes = [x.dtype.storage for x in graph.inputs]
+    inputs = {n: np.asarray(x, y) for n, x, y in zip(names, values, dtypes, strict=True)}
+    return ModelTrials(proto, inputs, audit(graph, *inputs.values()))
 
 
 def _touches(cause: Cause, line: int) -> bool:

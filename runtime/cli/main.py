@@ -339,7 +339,9 @@ def _add_sources(command: Adder) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the values drawn for types")
     parser.add_argument("--keep", metavar="DTYPE", help="the dtype that results should have")
     parser.add_argument("--line", type=int, metavar="N", help="only causes that touch this line")
-    parser.add_argument("--write", action="store_true", help="write a tried fix to the files")
+    parser.add_argument(
+        "--write", action="store_true", help="write a tried fix: the files, or model.fixed.onnx"
+    )
     parser.add_argument(
         "--rerun",
         action="store_true",

@@ -142,6 +142,7 @@ class NodeImporter:
         names = [*map(text_of, self.node.input)]
         for operand, to, note in misfits(self.onnx, schema, names, self.args, declared):
             self.args[operand.place] = call.cast(operand.symbol, to, operand.parameter)
+            self.scope.note_cast(first, operand.place, to)
             self.scope.notes.append(f"{self.scope.here}: {note}")
 
     def _schema(self) -> OpSchema:

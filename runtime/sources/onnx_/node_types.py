@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from functools import lru_cache, partial
 from operator import add, sub
 from typing import Any, NamedTuple, TypeAlias, cast
@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 import numpy as np
 
 from graphir.conversions import convert
+from graphir.loss import loss
 from graphir.ops.dims import Dim, Size
 from graphir.ops.types import OpaqueType
 from graphir.passes.analysis.explanations.entries import births_of
@@ -493,7 +494,9 @@ def misfits(
         )
         demand = "has one type" if len(dtypes) > 1 else f"takes no {type_name(onnx, *dtypes)}"
         if target is None:
-            raise GraphError(f"{schema.name} {demand}", got=operands, fix="insert a Cast")
+            raise GraphError(
+                f"{schema.name} {demand}", got=operands, fix=_advice(onnx, group, dtypes, fit)
+            )
         for operand in group:
             if operand.symbol.dtype is not target:
                 to = type_name(onnx, target)
@@ -503,6 +506,17 @@ def misfits(
                 note = f"{schema.name} {demand}, and ONNX promotes nothing; got {operands}; {fix}"
                 results.append(Misfit(operand, target, note))
     return results
+
+
+def _advice(onnx: Onnx, group: Sequence[NodeOperand], dtypes: Set[DType], fit: Set[DType]) -> str:
+    """Return the Cast of operands to the smallest type that holds all their values, if any does."""
+    ranked = sorted(fit, key=lambda x: (x.is_inexact, x.bits, x.is_integer and not x.min < 0))
+    holding = (x for x in ranked if all(loss(y, x).exact for y in dtypes))
+    dtype = next(holding, None)
+    if dtype is None:
+        return "insert a Cast"
+    names = " and ".join(repr(x.name) for x in group if x.symbol.dtype is not dtype)
+    return f"insert Cast(to={type_name(onnx, dtype)}) of {names} before it"
 
 
 def _maker(symbol: Symbol) -> str:

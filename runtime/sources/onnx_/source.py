@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -55,6 +55,7 @@ from graphir.runtime.sources.onnx_.node_types import (
 )
 from graphir.runtime.sources.onnx_.nodes import in_order, location_of, outer_names
 from graphir.runtime.sources.onnx_.static_values import StaticValues
+from graphir.runtime.sources.onnx_.stored_types import stored_type_notes
 from graphir.runtime.sources.onnx_.wire_format import (
     GraphProto,
     Message,
@@ -75,6 +76,11 @@ def from_onnx(model: Any, /, **sizes: Any) -> Graph:
     a NumPy array of str. The rules are "explicit". A node that no op stands for becomes the op
     `call`. Raises GraphError for a model that is not valid, with the node.
     """
+    return import_model(model, sizes)[0]
+
+
+def import_model(model: Any, sizes: Mapping[str, Any]) -> tuple[Graph, list[OperandCast]]:
+    """Return the graph of a model, and the casts that it needs to be valid."""
     onnx_model = read_model(model)
     proto = onnx_model.proto.graph
     with onnx_model.place():
@@ -86,8 +92,20 @@ def from_onnx(model: Any, /, **sizes: Any) -> Graph:
         importer.add_nodes(proto.node)
         graph.output(*[output_symbol(importer, info) for info in proto.output])
     graph = dead_code(graph)
-    graph.describe(notes=[*dict.fromkeys(importer.notes)])  # a body may be imported twice
-    return graph
+    notes = [*importer.notes, *stored_type_notes(graph)]
+    graph.describe(notes=[*dict.fromkeys(notes)])  # a body may be imported twice
+    return graph, importer.casts
+
+
+class OperandCast(NamedTuple):
+    """A cast of an operand, by its place, to the dtype that ONNX demands in a node.
+
+    `result` is the name of the node's first result.
+    """
+
+    result: str
+    place: int
+    dtype: DType
 
 
 Value: TypeAlias = "Symbol | None"
@@ -115,6 +133,7 @@ class OnnxImporter:
         self.types = ModelTypes(model.onnx)
         self.declared: dict[str, Any] = {}  # the types that the model states, by name
         self.notes: list[str] = []
+        self.casts: list[OperandCast] = []
         self.output_names: set[str] = set()
         self.outer_op = ""
         self.op_location: Location | None = None
@@ -191,6 +210,10 @@ class OnnxImporter:
     def constant(self, value: ArrayLike, dtype: DType) -> Symbol:
         """Return a 0-d constant."""
         return self.graph.constant_of((dtype, np.asarray(value, dtype.storage)))
+
+    def note_cast(self, result: str, place: int, dtype: DType) -> None:
+        """Remember a cast that a node needs to be valid."""
+        self.casts.append(OperandCast(result, place, dtype))
 
     # -- subgraphs
 
