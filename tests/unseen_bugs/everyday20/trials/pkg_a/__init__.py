@@ -1,0 +1,1 @@
+"""Vibration monitoring: from raw accelerometer frames to one health score per machine."""
