@@ -1,4 +1,4 @@
-"""Score what `graphir audit SCRIPT.py` prints in a terminal of 80 columns, for scripts of every day.
+"""Score what `graphir audit SCRIPT.py` prints in a terminal of 80 columns, for everyday scripts.
 
 `python -m tests.unseen_bugs.scripts everyday20` prints for each script the lines of its output, and
 whether the first three name an accepted line, or, of a clean one, whether they accuse any. The
