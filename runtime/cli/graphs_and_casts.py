@@ -41,6 +41,7 @@ from graphir.runtime.program import Program
 from graphir.runtime.program.program import execute
 from graphir.runtime.recording.flat_code import Script
 from graphir.runtime.recording.recording import Recording
+from graphir.runtime.sources.libraries import library_of_script
 from graphir.runtime.sources.programs import record_program
 from graphir.runtime.targets.emission import specialized
 from graphir.runtime.value_files import write_outputs
@@ -303,11 +304,21 @@ def load_recording(
     What the program prints is on stderr. Notes about values that were drawn are those of its
     graph, for reports of it.
     """
-    call = program if isinstance(program, ProgramCall) else ProgramCall(program, "numpy", [], {})
+    if isinstance(program, ProgramCall):
+        call = program
+    else:
+        library = args.library or library_of_script(Path(program.path).read_bytes())
+        call = ProgramCall(program, library, [], {})
     if call is program:
         require_arguments(args.program, call.function, call.positional, call.keywords, BY_INPUT)
     with redirect_stdout(sys.stderr):  # stdout has the report alone
-        recording = record_program(*call, args.rules)
+        try:
+            recording = record_program(*call, args.rules)
+        except GraphError:  # torch has no values in it
+            if not isinstance(program, Script) or call.library == "numpy":
+                raise
+            call = call._replace(library="numpy")
+            recording = record_program(*call, args.rules)
     if call.library != "numpy":
         following(args.rules, recording.graph)
     recording.graph.describe(notes=[*recording.graph.notes, *draw_notes])

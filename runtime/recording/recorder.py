@@ -80,11 +80,14 @@ class Recorder(NotingBuilder):
         self.here, self._call = self.sites.here(2)
 
     def locate(self) -> bool:
-        """Locate the next symbols at the user's line; return False during a module's import."""
+        """Locate the next symbols at the user's line; return False if the call is not the user's.
+
+        That is one during a module's import, or of a library that compiles programs.
+        """
         self.located += 1
         site = self.sites.here(3)
         self.here, self._call = site
-        return site is not self.sites.importing
+        return site is not self.sites.unrecorded
 
     def call(
         self, function: Callable[..., Any], args: Iterable[Any], kwargs: Mapping[str, Any]

@@ -244,6 +244,9 @@ def recording_fields(
 ) -> dict[str, Any]:
     """Return the fields of the Recording of a finished run with its outputs (see `_outputs`)."""
     recorder.graph.set_interface(outputs=(symbol for symbol, *_ in pairs))
+    if recorder.sites.compiler is not None:
+        library, recorder.here = recorder.sites.compiler
+        recorder.note(library, "computes outside of NumPy: audit SCRIPT.py:FUNCTION of it alone")
     beyond = RecordedFacts(
         tuple(recorder.steps),
         {pin.index: pin for pin in recorder.pins},

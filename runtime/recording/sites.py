@@ -19,7 +19,9 @@ from graphir.runtime.recording.captured import INSTALLED, UNDER_TEST, is_user
 _THIN = frozenset({"numpy._core.fromnumeric", "numpy._core._methods"})
 """Modules of NumPy whose functions are thin wrappers of one op each."""
 _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
-_USER, _INTERNAL, _TOP, _IMPORT, _NUMPY, _LIBRARY = 1, 2, 3, 4, 5, 6
+_USER, _INTERNAL, _TOP, _IMPORT, _NUMPY, _LIBRARY, _COMPILER = 1, 2, 3, 4, 5, 6, 7
+_COMPILERS = ("jax", "jaxlib")
+"""Libraries whose own arrays of NumPy are facts of their programs, and no data of the user's."""
 
 
 def _package(frame: FrameType) -> str:
@@ -73,8 +75,10 @@ class CallSites:
         self._sites: dict[tuple[int, ...], Site] = {}
         self._leaving: dict[tuple[int, ...], bool] = {}
         self._texts: dict[tuple[int, int, int], str] = {}
-        self.importing = Site(Location.at("", 0), _call)
-        """The call site of all code that a library's module runs while it is imported."""
+        self.unrecorded = Site(Location.at("", 0), _call)
+        """The call site of what a library's module runs as it is imported, or a compiler inside."""
+        self.compiler: tuple[str, Location] | None = None
+        """The first library that compiles programs, and the line of the user that calls it."""
 
     def here(self, depth: int = 1) -> Site:
         """Return the call site of the innermost user frame.
@@ -103,7 +107,9 @@ class CallSites:
                 library = library or (frame if user is None else None)
                 library_path.append(code)
             elif kind == _IMPORT:
-                return self.importing
+                return self.unrecorded
+            elif kind == _COMPILER and user is None:
+                return self._compiling(frame)
             frame = frame.f_back
         assert user is not None  # a recording always runs below a user frame
         within = within or library not in (None, user)
@@ -114,6 +120,15 @@ class CallSites:
             location = place(user.f_code, user.f_lasti, self._layer(path))
             site = self._sites[key] = Site(location, self._caller_at(user))
         return site
+
+    def _compiling(self, frame: FrameType) -> Site:
+        """Return the call site of what a compiler computes, and keep the user's line behind it."""
+        if self.compiler is None:
+            callers = ((x, kind) for x, kind in self._frames() if kind in (_USER, _IMPORT))
+            user, kind = next(callers, (frame, _IMPORT))
+            if kind == _USER:
+                self.compiler = _package(frame), Location(user.f_code, user.f_lasti)
+        return self.unrecorded
 
     def is_escape(self) -> bool:
         """Whether what the program does now only takes values out of it: it prints or writes them.
@@ -198,6 +213,7 @@ class CallSites:
         is_installed &= _package(frame) not in UNDER_TEST
         if kind == _USER and (is_installed or _package(frame) in sys.stdlib_module_names):
             kind = _LIBRARY
+        kind = _COMPILER if _package(frame) in _COMPILERS else kind
         if frame.f_code.co_name == "<module>" and not is_user(frame.f_globals.get("__name__")):
             kind = _IMPORT
         code = frame.f_code

@@ -7,6 +7,7 @@ functions and classes of the user among them.
 
 from __future__ import annotations
 
+import ast
 import dis
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -58,6 +59,22 @@ def library_of(program: Callable[..., Any], arguments: Iterable[Any] = ()) -> Li
         f"{name} may be a program of {' or '.join(sorted(others))}",
         fix=f"name the library, as in --library {min(others)}",
     )
+
+
+def library_of_script(source: bytes) -> Library:
+    """Return the library as whose program a script is recorded: torch if it imports it.
+
+    What a script computes by JAX is outside of its recording.
+    """
+    imports = (
+        x for x in ast.walk(ast.parse(source)) if isinstance(x, (ast.Import, ast.ImportFrom))
+    )
+    names = (
+        [x.module or ""] if isinstance(x, ast.ImportFrom) else [each.name for each in x.names]
+        for x in imports
+    )
+    packages = {name.partition(".")[0] for each in names for name in each}
+    return "torch" if any(_PACKAGES.get(x) == "torch" for x in packages) else "numpy"
 
 
 class _Evidence:

@@ -71,7 +71,10 @@ def main() -> None:
         status, lines = printed(script)
         found = {int(x) for line in lines[:3] for x in re.findall(r"\bline (\d+)", line)}
         is_fault = answer["kind"] != "clean"
-        right = bool(found & numbers_of(script, answer.get("lines", []))) if is_fault else not found
+        is_accused = any("because line" in x or x.startswith("  write") for x in lines)
+        right = status == 0 and not is_accused
+        if is_fault:
+            right = bool(found & numbers_of(script, answer["lines"]))
         named += is_fault and right
         quiet += not is_fault and right
         short += len(lines) <= 24

@@ -73,7 +73,7 @@ class _Search:
             groups.setdefault(key, []).append(entry)
         causes: list[DtypeCause] = []
         for (is_output, key), entries in groups.items():
-            if not is_output and (True, key) in groups:
+            if (not is_output and (True, key) in groups) or _is_needed(entries[0]):
                 continue
             steps = 0 if is_output else sum(following.get(x.step.index, 0) for x in entries)
             if is_output or (steps and not _is_written(walk, entries[0])):
@@ -248,6 +248,16 @@ def _is_kept_number(step: Symbol, position: int, wanted: DType) -> bool:
     value, source = uncast(step.args[position]), expression(step.location)
     is_written = source is not None and source.is_number(position) and is_literal(value)
     return is_written and survives(value.attrs["value"].item(), wanted)
+
+
+def _is_needed(entry: Entry) -> bool:
+    """Whether a dtype is born with an integer that the wanted one does not hold."""
+    birth, wanted = entry.birth, entry.wanted
+    while birth is not None and birth.op.kind == "movement" and birth.args:
+        birth = uncast(birth.args[0])
+    if birth is None or birth.op is not ops.constant or not birth.type.dtype.is_integer:
+        return False
+    return wanted.is_integer and _first_lost(birth, wanted) is not None
 
 
 def _first_lost(symbol: Symbol, wanted: DType) -> complex | None:

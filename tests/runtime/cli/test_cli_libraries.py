@@ -218,3 +218,33 @@ def test_an_audit_in_several_dtypes_has_a_column_each() -> None:
     assert "fc " in out and "% of the error" in out
     assert set(json.loads(cli(*several, "--format", "json")[1])) == {"bfloat16", "float16"}
     assert "name one dtype" in refused(2, *several, "--format", "html")
+
+
+TORCH_SCRIPT = """\
+import torch
+
+def grey(rgb):
+    r, g = rgb
+    return (r + g) // 2
+
+print(grey(torch.tensor([[200, 10], [100, 20]], dtype=torch.uint8)).tolist())
+"""
+JAX_SCRIPT = """\
+import jax.numpy as jnp
+import numpy as np
+
+x = np.linspace(0, 1, 4).astype(np.float32)
+y = jnp.asarray(x) * 2
+print(np.asarray(y) + x, x.sum())
+"""
+
+
+def test_a_script_of_torch_is_recorded_and_one_of_jax_runs(folder: Path) -> None:
+    pytest.importorskip("torch")
+    (folder / "script_tch.py").write_text(TORCH_SCRIPT)
+    status, out, _ = cli("audit", "script_tch.py")
+    assert status == 0 and "because line 5 wraps 1 of 2 elements" in out.splitlines()[0]
+    pytest.importorskip("jax")
+    (folder / "script_jx.py").write_text(JAX_SCRIPT)
+    status, out, _ = cli("audit", "script_jx.py")
+    assert status == 0 and "jax at script_jx.py:5:5 computes outside of NumPy" in out
