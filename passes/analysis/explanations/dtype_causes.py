@@ -7,6 +7,7 @@ entries.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -251,13 +252,16 @@ def _is_kept_number(step: Symbol, position: int, wanted: DType) -> bool:
 
 
 def _is_needed(entry: Entry) -> bool:
-    """Whether a dtype is born with an integer that the wanted one does not hold."""
+    """Whether a wider integer is born where the program writes it, or one that needs the bits."""
     birth, wanted = entry.birth, entry.wanted
-    while birth is not None and birth.op.kind == "movement" and birth.args:
-        birth = uncast(birth.args[0])
-    if birth is None or birth.op is not ops.constant or not birth.type.dtype.is_integer:
+    if birth is None or not (wanted.is_integer and birth.type.dtype.is_integer):
         return False
-    return wanted.is_integer and _first_lost(birth, wanted) is not None
+    source = expression(birth.location)
+    if source is not None and re.search(rf"\b{birth.type.dtype}\b", source.text):
+        return True
+    while birth.op.kind == "movement" and birth.args:
+        birth = uncast(birth.args[0])
+    return birth.op is ops.constant and _first_lost(birth, wanted) is not None
 
 
 def _first_lost(symbol: Symbol, wanted: DType) -> complex | None:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from graphir.display import printable
 from graphir.passes import cast_report
+from graphir.passes.analysis.explanations.entries import births_of
 from graphir.passes.analysis.expressions import expression, statement
 from graphir.public import DType, Graph, GraphError, Location, Symbol, TensorType, ops
 from graphir.runtime.sources.jax_.abstract_values import Jaxpr, array_type
@@ -152,6 +153,9 @@ class RefusedLoop(NamedTuple):
                 change = None if steps else change
             if change is not None:
                 text = f"{text}; {change_text(change, carry.dtype)}"
+            if not steps and change is None:
+                steps = _bearing(graph, result)
+                text += "".join(_bearing_text(step) for step in steps)
             for step in [*steps, *(() if change is None else (change.step,))][:1]:
                 text += _operand_made(step)
             start = self._start(location)
@@ -174,6 +178,23 @@ class RefusedLoop(NamedTuple):
         call = node.value if isinstance(node, (ast.Expr, ast.Assign)) else None
         position = {"scan": 1, "while_loop": 2}[self.kind]
         return next(iter(call.args[position:]), None) if isinstance(call, ast.Call) else None
+
+
+def _bearing(graph: Graph, result: Symbol) -> list[Symbol]:
+    """Return the step with a line of source by which a body has the dtype of a result, if any.
+
+    It is where the dtype is born or, of a value from outside of the body, its first use.
+    """
+    birth = births_of(graph).of(result)
+    users = (x for x in graph.symbols if any(y is birth for y in x.args))
+    steps = [birth] if birth.op is not ops.input else [*users]
+    return [x for x in steps if x.dtype is birth.dtype and expression(x.location)][:1]
+
+
+def _bearing_text(step: Symbol) -> str:
+    source = expression(step.location)
+    brief = f": `{printable(source.brief)}`" if source else ""
+    return f"; it is {step.dtype} since line {step.location.line}{brief}"
 
 
 def _operand_made(step: Symbol) -> str:
