@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphir.display import count_text, printable
 from graphir.ir.op_builder import infer
 from graphir.ops.types import NoTensorType
 from graphir.passes.analysis.casts.behind_casts import in_call, next_values, stores, uncast
-from graphir.passes.analysis.casts.sites import is_modular, overflows
+from graphir.passes.analysis.casts.sites import overflows
 from graphir.passes.analysis.explanations.causes import Cause, DtypeCause, LossCause
 from graphir.passes.analysis.explanations.dtype_walk import is_update
 from graphir.passes.analysis.explanations.edits import UncastOp, operand_name, wide_argument
-from graphir.passes.analysis.explanations.fixes import loss_remedy
+from graphir.passes.analysis.explanations.loss_causes import first_overflow
 from graphir.passes.analysis.expressions import (
     CastSyntax,
     buffer_line,
@@ -67,14 +65,12 @@ class Sentence(NamedTuple):
 
 def answers_of(report: CastReport) -> list[Sentence]:
     """Return what a report explains, the gravest answer first; `report.answers` keeps them."""
-    causes = list(_causes(report))
-    lossy = [_loss(report, cause) for cause in causes]
-    overflow = _overflow(report, {step.index for cause in causes for step in cause.steps})
+    lossy = [_loss(report, cause) for cause in report.loss_causes]
     widened = [x for x in report.dtype_causes if x.outputs]
     inner = [x for x in report.dtype_causes if not x.outputs]
     most = [x for x in inner if x.following >= inner[0].following / 2][:_MOST_INNER]
     dtypes = [_dtype_cause(report, x) for x in (*widened, *most)]
-    found = {str(x): x for x in reversed((*lossy, *overflow, *dtypes))}
+    found = {str(x): x for x in reversed((*lossy, *dtypes))}
     return [x._replace(text=printable(x.text, _LONGEST)) for x in found.values()][::-1]
 
 
@@ -93,18 +89,8 @@ def sentences(report: CastReport) -> list[str]:
     return [printable(text, _LONGEST) for text in texts]  # names are the program's
 
 
-def _overflow(report: CastReport, causes: Set[int]) -> list[Sentence]:
-    """Return the sentence about the first op whose values overflow its float dtype, if any does.
-
-    Returns none if it is among the causes that other sentences are about.
-    """
-    rows = [row for row in (*report.rows, *report.losses) if overflows(row)]
-    if not rows or not report.graph.provenance.library:
-        return []
-    row = min(rows, key=lambda row: row.symbol.index)
-    same = [x for x in report.losses if x.kind == "overflow" and x.location == row.location]
-    if any(x.symbol.index in causes for x in same):
-        return []
+def _first_overflow(report: CastReport, row: CastRow) -> str:
+    """Return what overflows in a step or a cast, and how far."""
     measured = row.measured
     assert measured is not None  # of a row that overflows
     greatest = measured.greatest
@@ -116,7 +102,7 @@ def _overflow(report: CastReport, causes: Set[int]) -> list[Sentence]:
     reach = f"reaches {phrases.number_text(greatest)}, beyond {limit}," if greatest else "overflows"
     count = f"{overflows(row):,} of {count_text(measured.elements, 'element')}"
     place = f"{_place(report, row.location)}{layer}"
-    return [Sentence(f"{row.target} overflows first in {place}: {what} {reach} in {count}")]
+    return f"{row.target} overflows first in {place}: {what} {reach} in {count}"
 
 
 def differences(diff: GraphDiff) -> list[str]:
@@ -160,50 +146,11 @@ def _alike(diff: GraphDiff, cause: Change) -> str:
     return f"; write {printable(edit.text)}" if result.dtype is dtype and edit else ""
 
 
-def _causes(report: CastReport) -> Iterator[LossCause]:
-    """Yield the causes of the errors of outputs.
-
-    If all errors are unknown, the cause is the first site that lost more than roundings, of no
-    output.
-    """
-    yield from report.loss_causes
-    truncating = (site.row.symbol for site in report.sites if _truncates_all(site.row))
-    yield from (LossCause(outputs=(), lossy=(step,)) for step in truncating)
-    if not report.outputs or any(error.is_known for error in report.outputs):
-        return
-    first = next((site for site in report.sites if _is_gross(site.row)), None)
-    if first is None or is_modular(report.explicit, {row.symbol.index for row in first.rows}):
-        return
-    cause = LossCause(outputs=(), lossy=(first.row.symbol,))
-    yield replace(cause, fix=loss_remedy(report, cause))
-
-
-def _is_gross(row: CastRow) -> bool:
-    """Whether values lost whole units, or left their range, and nobody asked for it."""
-    if row.kind in ("wrap", "overflow"):
-        return True
-    measured = row.measured
-    if measured is None or row.in_library or row.kind not in ("implicit", "assignment"):
-        return False
-    before, after = measured.worst or (0.0, 0.0)
-    is_rounded = measured.changed > 0 and (row.source.is_integer or abs(before - after) >= 1)
-    return is_rounded or measured.overflowed > 0
-
-
-def _truncates_all(row: CastRow) -> bool:
-    """Whether a cast that the program writes makes integers 0 of almost all floats."""
-    measured = row.measured
-    if measured is None or row.kind != "explicit" or not row.target.is_integer:
-        return False
-    return measured.elements >= _FEW and measured.underflowed >= 0.9 * measured.elements
-
-
-_FEW = 8
-"""The elements from which a cast that makes all of them 0 is no choice of the program."""
-
-
 def _loss(report: CastReport, cause: LossCause) -> Sentence:
     """Return the sentence about the cause of an output's error."""
+    first = None if cause.outputs else first_overflow(report)
+    if first is not None and first.symbol.index == cause.step.index:
+        return Sentence(_first_overflow(report, first), cause, *_advice(report, cause))
     sites = {row.symbol.index: site for site in report.sites for row in site.rows}
     steps = [(sites.get(step.index), step) for step in cause.steps]
     texts = [lossy_step(report, *pair) for pair in steps[:_MOST_STEPS]]

@@ -19,7 +19,7 @@ from graphir.passes.analysis.casts.sites import LARGE, size_of
 from graphir.passes.analysis.explanations.causes import DtypeCause, LossCause, Remedy
 from graphir.passes.analysis.explanations.dtype_walk import DtypeWalk, ProgramFacts
 from graphir.passes.analysis.explanations.edits import Edit
-from graphir.passes.analysis.explanations.fixes import line_remedy
+from graphir.passes.analysis.explanations.loss_causes import line_remedy
 from graphir.passes.analysis.rebuild import Rebuilding, Rebuilt
 from graphir.public import DType, Graph, GraphirError, Symbol, ops
 from graphir.runtime.audit.trials import eps, most_left
@@ -37,6 +37,8 @@ def with_measured_fixes(state: AuditState, report: CastReport) -> CastReport:
     """Return a report whose fixes are measured, if the graph can be run, without bad ones."""
     losses = list(report.loss_causes)
     for i, cause in enumerate(losses[:MOST]):
+        if not cause.outputs:
+            continue
         fix, errors = cause.fix, None if cause.fix is None else _errors(state, cause.fix.parts)
         if fix is not None and errors is not None:
             fix = _mending(state, cause, fix, errors)

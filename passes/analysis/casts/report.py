@@ -40,7 +40,8 @@ from graphir.passes.analysis.diff import GraphDiff
 from graphir.passes.analysis.explanations.causes import DtypeCause, LossCause, Remedy
 from graphir.passes.analysis.explanations.dtype_causes import dtype_causes, made_narrow
 from graphir.passes.analysis.explanations.edits import Edit
-from graphir.passes.analysis.explanations.fixes import loss_edit, loss_remedy
+from graphir.passes.analysis.explanations.fixes import loss_edit
+from graphir.passes.analysis.explanations.loss_causes import explained_losses
 from graphir.passes.analysis.policies.patterns import cast_pattern
 from graphir.passes.implicit_cast import implicit_cast
 from graphir.promotion import RulesLike
@@ -307,9 +308,7 @@ class CastReport(ItemSequence[CastRow]):
         new = new._with(
             rows=tuple(sorted(new.rows, key=by_rank)), losses=tuple(sorted(new.losses, key=by_rank))
         )
-        return new._with(
-            loss_causes=tuple(replace(x, fix=loss_remedy(new, x)) for x in new.loss_causes)
-        )
+        return new._with(loss_causes=explained_losses(new))
 
     def with_fixes(
         self,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, get_args
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -24,9 +24,6 @@ from graphir.location import Location
 from graphir.loss import Loss, literal_loss
 from graphir.ops.op import Op
 from graphir.ops.types import TensorType
-from graphir.passes.analysis.casts.behind_casts import uncast
-from graphir.passes.analysis.casts.conversion import StepLoss
-from graphir.passes.analysis.explanations.causes import LossCause, Remedy
 from graphir.passes.analysis.explanations.edits import (
     Edit,
     UncastOp,
@@ -34,7 +31,6 @@ from graphir.passes.analysis.explanations.edits import (
     call_edit,
     code_edit,
     operand_name,
-    operands_edit,
     words,
 )
 from graphir.passes.analysis.expressions import (
@@ -48,9 +44,8 @@ from graphir.promotion.scalars import survives
 from graphir.source_text import source_line
 
 if TYPE_CHECKING:
-    from graphir.passes.analysis.casts.report import CastReport, LossRow
+    from graphir.passes.analysis.casts.report import LossRow
     from graphir.passes.analysis.casts.rows import CastRow
-    from graphir.passes.analysis.casts.sites import CastSite
 
 
 # -- implicit casts
@@ -274,56 +269,6 @@ def loss_edit(row: LossRow) -> Edit | None:
     return uncast.edit(place, casts or dict.fromkeys(positions, dtype))
 
 
-def loss_remedy(report: CastReport, cause: LossCause) -> Remedy | None:
-    """Return the edits of the steps of a cause that lost values, not yet tried; None without any.
-
-    A step of the same line that lost values alike is mended with it. A step without a row stores to
-    an array, which gets the dtype that the values of the first step need.
-    """
-    sites = {row.symbol.index: site for site in report.sites for row in site.rows}
-    worst = sites.get(cause.step.index)
-    edits: list[Edit | None] = []
-    for step in cause.steps:
-        site = sites.get(step.index)
-        if site is not None:
-            edits += _site_edits(report, site)
-        elif worst is not None and worst.row.kind in _LOSSES:
-            dtype = wider(worst.row)
-            edits.append(None if dtype is None else maker_edit(step.args[0], dtype))
-    parts = tuple(dict.fromkeys(x for x in edits if x is not None))
-    return Remedy(parts) if parts else None
-
-
-def line_remedy(cause: LossCause) -> Remedy | None:
-    """Return the edits that compute the line of a cause in float64, from its operands on."""
-    step = cause.step
-    line, graph = step.location.place[:2], step.graph
-    wide = DType.complex128 if step.dtype.is_complex else DType.float64
-    rules = PromotionRules.find(graph.rules_before or graph.rules.name)
-    parts: dict[Edit, None] = {}
-    for x in graph.symbols:
-        if x.location.place[:2] != line or x.op is ops.cast or x.location.compound:
-            continue
-        values = [uncast(arg) for arg in x.args]
-        outside = [i for i, y in enumerate(values) if y.location.place[:2] != line]
-        casts = {i: wide for i in outside if values[i].type.dtype.is_inexact}
-        edit = operands_edit(UncastOp(rules, x.op, values), x.location, casts)
-        if edit is not None:
-            parts.setdefault(edit)
-    is_possible = step.dtype.is_inexact and step.dtype is not wide
-    return Remedy(tuple(parts)) if parts and is_possible else None
-
-
-def _site_edits(report: CastReport, site: CastSite) -> Sequence[Edit | None]:
-    row = site.row
-    if row.kind in ("implicit", "assignment") and str(row.target) in row.fix:
-        return ()  # a cast to the same dtype would lose the same values
-    near = [x.row for x in report.sites if x.row.kind == row.kind and row.kind in _LOSSES]
-    near = [x for x in near if x.location.place[:2] == row.location.place[:2]]
-    edits = [x.edit for x in (row, *near) if x.edit is not None]
-    return edits or [number_edit(row) or source_edit(row)]
-
-
 def _clamped(row: LossRow, source: Expression) -> str:
     """Return the sum of torch clamped to its dtype if an operand is the dtype's least or greatest.
 
@@ -450,4 +395,3 @@ def wider(row: CastRow) -> DType | None:
 
 
 _INTEGERS = (DType.int16, DType.int32, DType.int64)
-_LOSSES = get_args(StepLoss)
