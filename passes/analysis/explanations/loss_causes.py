@@ -29,12 +29,14 @@ def explained_losses(report: CastReport) -> tuple[LossCause, ...]:
     """Return the causes of an audited report with their edits: those of outputs, then the others.
 
     Trials explain the errors of outputs. Causes without outputs are casts that make integers 0, the
-    first op whose floats overflow, and, if all errors of outputs are unknown, the first site that
-    lost more than roundings.
+    first op whose floats overflow, and, if a part of the program hides errors, the first site that
+    lost more than roundings and is behind no output whose error is known.
     """
     causes = list(report.loss_causes)
-    if report.outputs and not any(error.is_known for error in report.outputs):
-        gross = next(filter(_is_gross, report.sites), None)
+    if any(part.hides for part in report.unseen):
+        judged = _behind_known_outputs(report)
+        unjudged = (x for x in report.sites if x.row.symbol.index not in judged)
+        gross = next(filter(_is_gross, unjudged), None)
         if gross and not is_modular(report.explicit, {row.symbol.index for row in gross.rows}):
             causes.append(_cause(gross.row))
     causes = [replace(x, fix=loss_remedy(report, x)) for x in causes]
@@ -46,6 +48,19 @@ def explained_losses(report: CastReport) -> tuple[LossCause, ...]:
         if explained.isdisjoint(x.symbol.index for x in same):
             causes.append(_cause(first))
     return tuple(causes)
+
+
+def _behind_known_outputs(report: CastReport) -> set[int]:
+    """Return the indices of the symbols whose losses the trials of outputs have judged."""
+    pairs = zip(report.explicit.outputs, report.outputs, strict=True)
+    stack = [symbol for symbol, error in pairs if error.is_known]
+    judged: set[int] = set()
+    while stack:
+        symbol = stack.pop()
+        if symbol.index not in judged:
+            judged.add(symbol.index)
+            stack += symbol.args
+    return judged
 
 
 def _cause(row: CastRow) -> LossCause:
