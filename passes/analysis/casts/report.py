@@ -281,9 +281,10 @@ class CastReport(ItemSequence[CastRow]):
         `causes` (see `ranked`).
         """
         has_shares = not outputs or any(error.shares is not None for error in outputs)
+        symbols, uses = self.explicit.symbols, Uses(self.explicit, ())
         new = self._with(
             losses=tuple(
-                LossRow(kind, self.explicit.symbols[place], len(self) + i, measures[place])
+                LossRow(kind, symbols[place], len(self) + i, measures[place], uses)
                 for i, (place, kind) in enumerate(losses.items())
             ),
             outputs=tuple(outputs),
@@ -471,9 +472,11 @@ class LossRow(CastRow):
     and target are the dtype of the result.
     """
 
-    def __init__(self, kind: StepLoss, symbol: Symbol, place: int, measured: Measured) -> None:
+    def __init__(
+        self, kind: StepLoss, symbol: Symbol, place: int, measured: Measured, uses: Uses
+    ) -> None:
         conversion = _conversion(kind, symbol.op.name, symbol.graph.storage_dtype(symbol))
-        super().__init__(conversion, symbol.location, symbol, place, Uses(symbol.graph, ()))
+        super().__init__(conversion, symbol.location, symbol, place, uses)
         self.measured = measured
 
     @property

@@ -136,13 +136,13 @@ class CastSites(ItemSequence[CastSite]):
         self._conversions: dict[int, Any] = {}
         self._numbers: dict[Any, int] = {}
         self._firsts: dict[object, CastRow] = {}
-        for row in self.rows:
-            first = self._firsts.setdefault(_cast(row), row)
-            if row.place < first.place:
-                self._firsts[_cast(row)] = row
+        casts, firsts = [_cast(row) for row in self.rows], self._firsts
+        for cast, row in zip(casts, self.rows, strict=True):
+            if cast not in firsts or row.place < firsts[cast].place:
+                firsts[cast] = row
         groups: dict[Any, list[CastRow]] = {}
-        for row in self.rows:
-            groups.setdefault(self._key(row), []).append(row)
+        for cast, row in zip(casts, self.rows, strict=True):
+            groups.setdefault(self._key_of_first(firsts[cast]), []).append(row)
         self._sites = {
             key: CastSite(self._firsts[_cast(rows[0])], rows) for key, rows in groups.items()
         }
@@ -194,12 +194,15 @@ class CastSites(ItemSequence[CastSite]):
         return [leading[id(site)] for site in self.user_first if id(site) in leading]
 
     def _key(self, row: CastRow) -> Any:
-        """Return the key of a row's site: that of the first use of the row's cast.
+        """Return the key of a row's site: that of the first use of the row's cast."""
+        return self._key_of_first(self._firsts.get(_cast(row), row))
+
+    def _key_of_first(self, row: CastRow) -> Any:
+        """Return the key of the site of a cast's first use.
 
         Equal rows (see CastRow) have equal keys, whatever their Python numbers. Each conversion
         object is hashed by value once and then has a number.
         """
-        row = self._firsts.get(_cast(row), row)
         if self._by_line:
             cause = self._first_cause(row).location
             return _line_key(row), row.location.place[:2], row.location.layer, cause.place[:2]
@@ -230,7 +233,8 @@ def _line_key(row: CastRow) -> object:
 
 def _cast(row: CastRow) -> object:
     """Return the identity of a row's cast; a folded constant may stand for several casts."""
-    return row.symbol.index, row.source, row.target
+    conversion = row.conversion
+    return row.symbol.index, id(conversion.source), id(conversion.target)
 
 
 def _place(row: CastRow) -> object:

@@ -136,6 +136,19 @@ def test_the_work_of_many_places_is_in_proportion(monkeypatch: pytest.MonkeyPatc
         assert all(b <= 2.2 * a for a, b in zip(less, more, strict=True)), works
 
 
+def odometer(steps: int) -> np.ndarray:
+    metres = np.full(3, 655_360.0, np.float32)
+    for _ in range(steps):
+        metres += np.float32(0.01)
+    return metres
+
+
+def test_the_losses_of_a_loop_share_one_walk_of_the_graph() -> None:
+    report = record(odometer, 100).audit()
+    assert len(report.losses) == 100
+    assert len({id(row.uses) for row in report.losses}) == 1
+
+
 def scalar_total(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     total = x[0] * 0
     for i in range(len(x)):
