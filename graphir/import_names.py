@@ -58,7 +58,7 @@ class LazyPackage(ModuleType):
             super().__setattr__(name, value)
 
     def __dir__(self) -> list[str]:
-        return sorted(self.__all__)
+        return sorted({*self.__all__, *self._homes})
 
 
 def import_lazily(name: str, homes: Mapping[str, str], modules: str = "") -> None:
