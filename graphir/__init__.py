@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from graphir import import_names
 
 if TYPE_CHECKING:
-    from graphir.passes import *  # noqa: F403
-    from graphir.public import *  # noqa: F403
-    from graphir.runtime import *  # noqa: F403
+    from graphir.passes import *  # noqa: F403 -- the names of its __all__
+    from graphir.public import *  # noqa: F403 -- the names of its __all__
+    from graphir.runtime import *  # noqa: F403 -- the names of its __all__
 
 
 _PUBLIC = "public", "passes", "runtime"

@@ -304,21 +304,22 @@ def load_recording(
     What the program prints is on stderr. Notes about values that were drawn are those of its
     graph, for reports of it.
     """
-    if isinstance(program, ProgramCall):
-        call = program
-    else:
+    if isinstance(program, Script):
         library = args.library or library_of_script(Path(program.path).read_bytes())
         call = ProgramCall(program, library, [], {})
-    if call is program:
+    else:
+        call = program
         require_arguments(args.program, call.function, call.positional, call.keywords, BY_INPUT)
     with redirect_stdout(sys.stderr):  # stdout has the report alone
         try:
             recording = record_program(*call, args.rules)
-        except GraphError:  # torch has no values in it
-            if not isinstance(program, Script) or call.library == "numpy":
+        except GraphError as error:
+            if not isinstance(program, Script) or call.library != "torch" or args.library:
                 raise
-            call = call._replace(library="numpy")
-            recording = record_program(*call, args.rules)
+            raise ExecutionError(  # no second run: a script may write, send or delete
+                f"{args.program} imports torch, and is recorded as its program: {error.problem}",
+                fix="record what NumPy computes of it: --library numpy",
+            ) from error
     if call.library != "numpy":
         following(args.rules, recording.graph)
     recording.graph.describe(notes=[*recording.graph.notes, *draw_notes])

@@ -66,15 +66,14 @@ def library_of_script(source: bytes) -> Library:
 
     What a script computes by JAX is outside of its recording.
     """
-    imports = (
-        x for x in ast.walk(ast.parse(source)) if isinstance(x, (ast.Import, ast.ImportFrom))
-    )
-    names = (
-        [x.module or ""] if isinstance(x, ast.ImportFrom) else [each.name for each in x.names]
-        for x in imports
-    )
-    packages = {name.partition(".")[0] for each in names for name in each}
-    return "torch" if any(_PACKAGES.get(x) == "torch" for x in packages) else "numpy"
+    names: list[str] = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names += [x.name for x in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names.append(node.module or "")
+    libraries = {_PACKAGES.get(name.partition(".")[0]) for name in names}
+    return "torch" if "torch" in libraries else "numpy"
 
 
 class _Evidence:

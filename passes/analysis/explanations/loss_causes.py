@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, get_args
 
+from graphir.ir.liveness import live_mask
 from graphir.passes.analysis.casts.behind_casts import uncast
 from graphir.passes.analysis.casts.conversion import StepLoss
 from graphir.passes.analysis.casts.sites import is_modular, overflows
@@ -34,8 +35,9 @@ def explained_losses(report: CastReport) -> tuple[LossCause, ...]:
     """
     causes = list(report.loss_causes)
     if any(part.hides for part in report.unseen):
-        judged = _behind_known_outputs(report)
-        unjudged = (x for x in report.sites if x.row.symbol.index not in judged)
+        pairs = zip(report.explicit.outputs, report.outputs, strict=True)
+        judged = live_mask(report.explicit, [x for x, error in pairs if error.is_known])
+        unjudged = (x for x in report.sites if not judged[x.row.symbol.index])
         gross = next(filter(_is_gross, unjudged), None)
         if gross and not is_modular(report.explicit, {row.symbol.index for row in gross.rows}):
             causes.append(_cause(gross.row))
@@ -48,19 +50,6 @@ def explained_losses(report: CastReport) -> tuple[LossCause, ...]:
         if explained.isdisjoint(x.symbol.index for x in same):
             causes.append(_cause(first))
     return tuple(causes)
-
-
-def _behind_known_outputs(report: CastReport) -> set[int]:
-    """Return the indices of the symbols whose losses the trials of outputs have judged."""
-    pairs = zip(report.explicit.outputs, report.outputs, strict=True)
-    stack = [symbol for symbol, error in pairs if error.is_known]
-    judged: set[int] = set()
-    while stack:
-        symbol = stack.pop()
-        if symbol.index not in judged:
-            judged.add(symbol.index)
-            stack += symbol.args
-    return judged
 
 
 def _cause(row: CastRow) -> LossCause:

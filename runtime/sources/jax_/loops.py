@@ -22,7 +22,7 @@ from graphir.public import DType, Graph, GraphError, Location, Symbol, TensorTyp
 from graphir.runtime.sources.jax_.abstract_values import Jaxpr, array_type
 from graphir.runtime.sources.jax_.lax_rows import ROWS, Equation
 from graphir.runtime.sources.op_rows import Attribute, Emitted
-from graphir.runtime.user_code import component_made, part_made, value_made
+from graphir.runtime.user_code import MakingLine, component_made, part_made, value_made
 
 
 class _Call(NamedTuple):
@@ -155,7 +155,7 @@ class RefusedLoop(NamedTuple):
                 text = f"{text}; {change_text(change, carry.dtype)}"
             if not steps and change is None:
                 steps = _bearing(graph, result)
-                text += "".join(_bearing_text(step) for step in steps)
+                text += "".join(_bearing_text(step, location) for step in steps)
             for step in [*steps, *(() if change is None else (change.step,))][:1]:
                 text += _operand_made(step)
             start = self._start(location)
@@ -191,10 +191,11 @@ def _bearing(graph: Graph, result: Symbol) -> list[Symbol]:
     return [x for x in steps if x.dtype is birth.dtype and expression(x.location)][:1]
 
 
-def _bearing_text(step: Symbol) -> str:
-    source = expression(step.location)
-    brief = f": `{printable(source.brief)}`" if source else ""
-    return f"; it is {step.dtype} since line {step.location.line}{brief}"
+def _bearing_text(step: Symbol, location: Location) -> str:
+    """Return the clause about such a step, as the loop at a location sees its line."""
+    place, source = step.location, expression(step.location)
+    made = MakingLine(place.file, place.line, source.brief if source else "")
+    return f"; it is {step.dtype} since {made.seen_from(location)}"
 
 
 def _operand_made(step: Symbol) -> str:

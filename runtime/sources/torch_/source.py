@@ -646,23 +646,23 @@ class TorchRecorder:
         of one run.
         """
         tensors = self._tensors(values) if values else ()
-        symbols = [self.tensors[self._plain(x)] for x in tensors]
         is_script = self._one_run and not self.graph.inputs  # whose constants are its data
-        symbols = [x for x in symbols if depends_on_inputs(x) or (is_script and x.args)]
+        left = {self.tensors[self._plain(x)]: x for x in tensors}
+        symbols = [x for x in left if depends_on_inputs(x) or (is_script and x.args)]
         if not symbols:
             return
         function = self.sites.function.name if self.sites.function else "item"
         use = self.sites.unused(function in TEXTS)
-        if use and is_script:
-            value = array_of(self.torch, self._plain(next(iter(tensors))))
-            self._left.values.append((symbols[0], value))
-        elif use:
+        if use and not is_script:
             self._note(f"the graph leaves out the {use} of a value ({function})")
-        elif self._one_run and not self.ops.outer:
-            value = array_of(self.torch, self._plain(next(iter(tensors))))
-            self._left.add(function, symbols, value, self.sites)
-        else:
+            return
+        if not use and (not self._one_run or self.ops.outer):
             raise leaving_error(function, symbols[0], self.sites)
+        value = array_of(self.torch, self._plain(left[symbols[0]]))
+        if use:
+            self._left.values.append((symbols[0], value))
+        else:
+            self._left.add(function, symbols, value, self.sites)
 
 
 _EMPTY = frozenset(

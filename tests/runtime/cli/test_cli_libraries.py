@@ -244,6 +244,13 @@ def test_a_script_of_torch_is_recorded_and_one_of_jax_runs(folder: Path) -> None
     (folder / "script_tch.py").write_text(TORCH_SCRIPT)
     status, out, _ = cli("audit", "script_tch.py")
     assert status == 0 and "because line 5 wraps 1 of 2 elements" in out.splitlines()[0]
+    counting = (
+        "import torch\nimport numpy as np\nopen('runs', 'a').write('.')\nprint(np.arange(3) * 2)\n"
+    )
+    (folder / "script_tch_np.py").write_text(counting)
+    status, _, err = cli("audit", "script_tch_np.py")
+    assert status == 3 and "--library numpy" in err and (folder / "runs").read_text() == "."
+    assert cli("audit", "script_tch_np.py", "--library", "numpy")[0] == 0
     pytest.importorskip("jax")
     (folder / "script_jx.py").write_text(JAX_SCRIPT)
     status, out, _ = cli("audit", "script_jx.py")
