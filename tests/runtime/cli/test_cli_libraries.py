@@ -229,6 +229,15 @@ def grey(rgb):
 
 print(grey(torch.tensor([[200, 10], [100, 20]], dtype=torch.uint8)).tolist())
 """
+NUMPY_BESIDE_TORCH = """\
+from pathlib import Path
+import numpy as np
+import torch
+
+former = Path("runs").read_text() if Path("runs").exists() else ""
+Path("runs").write_text(former + ".")
+print(np.arange(3) * 2)
+"""
 JAX_SCRIPT = """\
 import jax.numpy as jnp
 import numpy as np
@@ -244,10 +253,7 @@ def test_a_script_of_torch_is_recorded_and_one_of_jax_runs(folder: Path) -> None
     (folder / "script_tch.py").write_text(TORCH_SCRIPT)
     status, out, _ = cli("audit", "script_tch.py")
     assert status == 0 and "because line 5 wraps 1 of 2 elements" in out.splitlines()[0]
-    counting = (
-        "import torch\nimport numpy as np\nopen('runs', 'a').write('.')\nprint(np.arange(3) * 2)\n"
-    )
-    (folder / "script_tch_np.py").write_text(counting)
+    (folder / "script_tch_np.py").write_text(NUMPY_BESIDE_TORCH)
     status, _, err = cli("audit", "script_tch_np.py")
     assert status == 3 and "--library numpy" in err and (folder / "runs").read_text() == "."
     assert cli("audit", "script_tch_np.py", "--library", "numpy")[0] == 0
