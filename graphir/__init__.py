@@ -13,6 +13,7 @@ from graphir import import_names
 if TYPE_CHECKING:
     from graphir.passes import *  # noqa: F403 -- the names of its __all__
     from graphir.public import *  # noqa: F403 -- the names of its __all__
+    from graphir.public import __all__ as __all__
     from graphir.runtime import *  # noqa: F403 -- the names of its __all__
 
 
@@ -24,8 +25,8 @@ def __getattr__(name: str) -> Any:
     """Return a public name, or a module that others import from here, at its first use."""
     if name in ("control", "errors", "ops"):
         return importlib.import_module(f"{__name__}.{name}")
-    if name == "__all__":
-        return __dir__()
+    if name == "__all__":  # a star import gives the names of this layer alone
+        return importlib.import_module(f"{__name__}.public").__all__
     if not name.startswith("__"):
         for package in _PUBLIC:
             public = importlib.import_module(f"{__name__}.{package}")

@@ -30,13 +30,13 @@ class OpaqueStep:
 
     `results` are the inputs of the graph that hold the step's results. `operands` are the symbols
     that the step may have read; None if unknown. `steers` is True if the program's control flow
-    depends on the step, so that every symbol after its operands depends on it. `exact` is True if,
-    on equal operands, the step gives the same results in wide arithmetic as in the run. `truth` is
-    True if the step read only whether the operand is nonzero. Reports name a `compiled` step even
-    if it hides no error. A step that `promotes` may cast inside, as functions of NumPy do. The
-    results of a step that `keeps` its choices, such as random draws, are those of the run whatever
-    the errors of its operands. `call` computes the step in wide arithmetic, on `operands` in order;
-    its place is that of the first result. A step without one cannot be measured (see
+    depends on the step, so that every later symbol depends on it. `exact` is True if, on equal
+    operands, the step gives the same results in wide arithmetic as in the run. `truth` is True if
+    the step read only whether the operand is nonzero. Reports name a `compiled` step even if it
+    hides no error. A step that `promotes` may cast inside, as functions of NumPy do. The results of
+    a step that `keeps` its choices, such as random draws, are those of the run whatever the errors
+    of its operands. `call` computes the step in wide arithmetic, on `operands` in order; its place
+    is that of the first result. A step without one cannot be measured (see
     runtime.audit.library_calls).
     """
 
@@ -195,15 +195,10 @@ class Unknown:
         # pass confirms it.
         while self._spread(graph):
             pass
-        steering = (step.operands or () for step in self.hiding if step.steers)
-        # What was computed before the operands of a step does not depend on where it steers.
-        self._steered = min(
-            (max((x.index for x in xs), default=-1) for xs in steering), default=None
-        )
+        self.everything = any(step.steers for step in self.hiding)
 
     def __contains__(self, symbol: Symbol) -> bool:
-        is_steered = self._steered is not None and symbol.index > self._steered
-        return is_steered or self._flags[symbol.index]
+        return self.everything or self._flags[symbol.index]
 
     def unseen(self) -> list[Unseen]:
         """Return the report's entries for the steps; equal steps at one location share an entry."""
