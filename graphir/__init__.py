@@ -13,7 +13,6 @@ from graphir import import_names
 if TYPE_CHECKING:
     from graphir.passes import *  # noqa: F403 -- the names of its __all__
     from graphir.public import *  # noqa: F403 -- the names of its __all__
-    from graphir.public import __all__ as __all__
     from graphir.runtime import *  # noqa: F403 -- the names of its __all__
 
 
