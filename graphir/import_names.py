@@ -39,7 +39,7 @@ class LazyPackage(ModuleType):
 
     _homes: dict[str, str]
 
-    def __getattr__(self, name: str) -> Any:
+    def _load(self, name: str) -> Any:
         if (home := self._homes.get(name)) is None:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         value = import_module(f"{home}.{name}" if home == self.__name__ else home)
@@ -73,6 +73,9 @@ def import_lazily(name: str, homes: Mapping[str, str], modules: str = "") -> Non
     package.__dict__["_homes"] = dict.fromkeys(modules.split(), name) | table
     package.__dict__["__all__"] = sorted(table)
     package.__class__ = LazyPackage
+    # In the module itself, not its class: without one, Python 3.13.0 looks for a file that shadows
+    # the package, which is a SystemError where the working directory was removed.
+    package.__dict__["__getattr__"] = package._load
 
 
 def give_short_name(name: str) -> None:
