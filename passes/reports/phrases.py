@@ -146,8 +146,8 @@ def _operation(op: str, operands: Sequence[str]) -> str:
     """Return an op on numbers as source text; "" without operands."""
     if not operands:
         return ""
-    if op in _WITH_SIGNS and len(operands) == 2:
-        return f" {SIGNS[op]} ".join(operands)
+    if (op in _WITH_SIGNS or op == "index_add") and len(operands) == 2:
+        return f" {SIGNS.get(op, '+')} ".join(operands)
     return f"{op}({', '.join(operands)})"
 
 

@@ -268,10 +268,12 @@ class LossySteps:
             return
         if symbol.op in _SUMS:
             if step.evidence.may_absorb:
-                step.note_absorption()
+                step.note_absorption(step.operands)
             if step.evidence.may_cancel:
                 step.note_cancellation()
             return
+        if symbol.op is ops.index_add:
+            step.note_absorption(step.added)
         if symbol.op.kind in _WHOLE:
             step.note_accumulation()
         step.note("underflow", (step.actual == 0) & (step.exact != 0))
@@ -291,6 +293,7 @@ class LossySteps:
     def find_accumulations(self) -> None:
         """Count the roundings of repeated steps, the last of which depends on the first.
 
+        Those of products that the program widens count too.
         Steps that were not finished one by one run again.
         """
         reaches = self.regions.subject.reaches
@@ -303,11 +306,14 @@ class LossySteps:
         ]
         for scalars in self._scalars_of(repeated):
             self._roundings.update(self._scalar_roundings(scalars))
-        self._run_again([x for x in repeated if x.index not in self._roundings])
-        for step in repeated:
-            if self._roundings[step.index].changed:
-                self.kinds[step.index] = "accumulation"
-                self.measures[step.index] = self._roundings[step.index]
+        products = self.regions.subject.widened_products.values()
+        products = [x for x in products if x.index not in self.kinds]
+        self._run_again([x for x in (*repeated, *products) if x.index not in self._roundings])
+        for steps, kind in ((repeated, "accumulation"), (products, "rounding")):
+            for step in steps:
+                if self._roundings[step.index].changed:
+                    self.kinds[step.index] = cast(StepLoss, kind)
+                    self.measures[step.index] = self._roundings[step.index]
 
     def _scalars_of(self, steps: Sequence[Symbol]) -> Collection[Sequence[Symbol]]:
         """Return the sums of scalars among repeated steps, those of one op and dtype together."""
@@ -433,6 +439,12 @@ class _Step:
         """The operands of the run."""
         return [self.run.actual_run.floats(x) for x in self.symbol.args]
 
+    @property
+    def added(self) -> list[Floats]:
+        """The operand that a scatter adds to, and the exact sum of what it adds to each element."""
+        start = self.run.actual_run.floats(self.symbol.args[0])
+        return [start, self.exact - start]
+
     @cached_property
     def roundoff(self) -> Floats:
         """The size of the local loss; 0 where the result is not finite."""
@@ -468,9 +480,9 @@ class _Step:
         if self.symbol.op in _GROWING:
             self.note("growth", infinite)
 
-    def note_absorption(self) -> None:
+    def note_absorption(self, operands: Sequence[Floats]) -> None:
         """Note the loss of smaller operands; it counts if it is most of the local loss."""
-        small = np.minimum(*(np.abs(x) for x in self.operands))
+        small = np.minimum(*(np.abs(x) for x in operands))
         at = (small > 0) & (self.roundoff >= small / 2)
         self.evidence.lost += float(np.square(self.roundoff).sum())
         losses = self.roundoff[at]
@@ -518,13 +530,16 @@ class _Step:
             place = int(errors.argmax())
             relative = float(errors.reshape(-1)[place])
         index = tuple(int(i) for i in np.unravel_index(place, at.shape))  # pyright: ignore
+        operands = _operands(run, symbol, index)
+        if kind == "absorption" and not operands:
+            operands = tuple(_item(x[index]) for x in self.added)
         value = run.cached_value(symbol) if kind == "cancellation" else self.effect.before
         return Measured(
             0,
             count,
             relative=relative,
             worst=(_item(value[index]), _item(self.effect.after[index])),
-            operands=_operands(run, symbol, index),
+            operands=operands,
         )
 
 

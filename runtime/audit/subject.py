@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ from graphir.passes.analysis.casts import (
     report_with_kernels,
 )
 from graphir.passes.analysis.rebuild import retyped
-from graphir.passes.rewriter import is_conversion
+from graphir.passes.rewriter import is_conversion, origins_of
 from graphir.public import DType, Graph, ShapeError, Symbol, TensorType, ops
 from graphir.runtime.audit.library_calls import with_calls
 from graphir.runtime.audit.opaque import NO_FACTS, RecordedFacts
@@ -125,6 +126,21 @@ class Subject:
         exact = all(storage(x).exact_in(storage(site)) for x in site.args) and site.args
         return not exact and storage(site).family != "bool"
 
+    @cached_property
+    def widened_products(self) -> dict[int, Symbol]:
+        """The products in narrow floats that the program widens as it is, by symbol index.
+
+        A cast that widens says that more digits were wanted than the product stored.
+        """
+        products: dict[int, Symbol] = {}
+        for cast in filter(_widens, self.sites):
+            value = cast.args[0]
+            while value.op.kind == "movement" and value.args:
+                value = value.args[0]
+            if value.op.kind == "contraction" and value.dtype is cast.args[0].dtype:
+                products[value.index] = value
+        return products
+
     def path(self, starts: Sequence[Symbol]) -> list[Symbol]:
         """Return symbols and all their live dependents, in the order of the graph."""
         waiting = [start.index for start in starts]
@@ -174,6 +190,15 @@ class Subject:
 
 MANY = 100
 """The most sites that an audit blames one by one; more sites are grouped by location."""
+
+
+def _widens(cast: Symbol) -> bool:
+    """Whether the program writes a cast from floats narrower than float32 to wider ones."""
+    if not is_conversion(cast) or not cast.args[0].dtype.is_float or not cast.dtype.is_float:
+        return False
+    precision, wanted = (x.part.precision for x in (cast.args[0].dtype, cast.dtype))
+    is_wider = precision < DType.float32.part.precision <= wanted
+    return is_wider and any(x.kind == "explicit" and not x.in_call for x in origins_of(cast))
 
 
 def _literals(report: CastReport) -> dict[int, complex]:

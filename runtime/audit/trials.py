@@ -13,7 +13,7 @@ counts with the errors of its operands, and comes after the losses before it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -75,7 +75,8 @@ class LossTrials:
         shares: Mapping[int, Mapping[int, float | None]],
     ) -> None:
         self.blame, self.subject, self.measures = blame, blame.subject, blame.measures
-        self.outputs, self.errors, self.shares = outputs, errors, shares
+        self.outputs, self.errors = outputs, errors
+        self.shares = {i: dict(parts) for i, parts in shares.items()}
         self.work = TRIALS * blame.work(self.subject.live)
         self._trials: dict[frozenset[Place], _Outcome | None] = {}
         self._symbols: dict[Place, list[Symbol]] = {}
@@ -95,6 +96,11 @@ class LossTrials:
         return list(causes.values())
 
     def _cause(self, i: int) -> LossCause | None:
+        if self.errors[i].broken and not any(self.shares[i].values()):
+            # Losses that break an output only together have shares of 0 each: they are unknown.
+            symbols = map(self.subject.graph.symbols.__getitem__, self.shares[i])
+            lossy = [x.index for x in symbols if self._kind(x)]
+            self.shares[i] = dict.fromkeys(lossy)
         totals: dict[Place, float] = {}
         for index in self.shares[i]:
             place = _place(self.subject.graph.symbols[index])
@@ -113,8 +119,8 @@ class LossTrials:
         cures.sort(key=lambda x: (self._tier(x), self._symbols[x][-1].index))
         chosen = cures[-1:]
         if not any(self._tier(x) == _OWN for x in chosen):
-            rest = [x for x in accused if self._tier(x) != _TOTAL][:MOST]
-            lost = [x for x in rest if self._tier(x) == _OWN and abs(totals[x]) >= HALF]
+            rest = [x for x in places if self._tier(x) != _TOTAL][:MOST]
+            lost = [x for x in accused if self._tier(x) == _OWN and abs(totals[x]) >= HALF]
             if lost or (is_explained and not cures):
                 chosen = self._smallest_set(rest, i) or lost[:1] or chosen
         chosen = chosen or [max(accused, key=lambda x: (self._tier(x), abs(totals[x])))]
@@ -180,7 +186,9 @@ class LossTrials:
     def _is_odd(self, place: Place, i: int) -> bool:
         """Whether an expression lost values in a way that the program does not say."""
         symbols = self._lost(place, i)
-        if any(self._stops(x) for x in symbols):
+        is_narrow = eps(self.outputs[i].dtype) > SINGLE_EPS
+        products: Container[int] = () if is_narrow else self.subject.widened_products
+        if any(self._stops(x) or x.index in products for x in symbols):
             return True
         largest = {(x.op, x.dtype): x for x in reversed(symbols)}.values()  # of all executions
         if any(self._kind(x) == "wrap" or self._narrows(x, i) for x in largest):

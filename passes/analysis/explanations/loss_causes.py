@@ -42,7 +42,8 @@ def explained_losses(report: CastReport) -> tuple[LossCause, ...]:
         if gross and not is_modular(report.explicit, {row.symbol.index for row in gross.rows}):
             causes.append(_cause(gross.row))
     causes = [replace(x, fix=loss_remedy(report, x)) for x in causes]
-    causes += [_cause(site.row) for site in report.sites if _truncates_all(site)]
+    if any(row.measured is not None and row.measured.underflowed for row in report.rows):
+        causes += [_cause(site.row) for site in report.sites if _truncates_all(site)]
     first = first_overflow(report)
     if first is not None and report.graph.provenance.library:
         explained = {step.index for cause in causes for step in cause.steps}
@@ -58,7 +59,8 @@ def _cause(row: CastRow) -> LossCause:
 
 def first_overflow(report: CastReport) -> CastRow | None:
     """Return the first cast or step whose values overflow its float dtype, if any does."""
-    rows = [row for row in (*report.rows, *report.losses) if overflows(row)]
+    rows = [row for row in (*report.rows, *report.losses) if row.measured is not None]
+    rows = [row for row in rows if overflows(row)]
     return min(rows, key=lambda row: row.symbol.index, default=None)
 
 
@@ -122,7 +124,7 @@ def line_remedy(cause: LossCause) -> Remedy | None:
         edit = operands_edit(UncastOp(rules, x.op, values), x.location, casts)
         if edit is not None:
             parts.setdefault(edit)
-    is_possible = step.dtype.is_inexact and step.dtype is not wide
+    is_possible = step.dtype.is_inexact and step.dtype is not wide and step.op is not ops.index_add
     return Remedy(tuple(parts)) if parts and is_possible else None
 
 

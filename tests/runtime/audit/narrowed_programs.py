@@ -191,15 +191,63 @@ def chained_in_bfloat16() -> CastReport:
     return audit(graph, *RANDOM.normal(size=(2, 4, 4)).astype(ml_dtypes.bfloat16))
 
 
+def trained_in_mixed_precision() -> CastReport:
+    graph = Graph("network", rules="jax")
+    x, first, second = (graph.input("float32", (8, 8)) for _ in range(3))
+    x, first, second = (value.cast("bfloat16") for value in (x, first, second))
+    logits = (ops.tanh(x @ first) @ second).cast("float32")
+    graph.output(logits - ops.max(logits, axis=1, keepdims=True))
+    return audit(graph, *RANDOM.normal(size=(3, 8, 8)).astype(np.float32))
+
+
+def counters_that_stand_still() -> CastReport:
+    def function(counts, bins):
+        counts = counts.copy()
+        np.add.at(counts, bins, 1)  # guilty
+        return counts
+
+    return record(function, np.full(3, 2.0**24, np.float32), np.arange(12) % 2).audit()
+
+
+def positions_in_bfloat16() -> CastReport:
+    graph = Graph("positions", rules="jax")
+    mask = graph.input("bfloat16", (700,))
+    counts = ops.cumulative_sum(mask, axis=0)  # guilty
+    graph.output((counts - 1).cast("int32"))
+    return audit(graph, np.ones(700, ml_dtypes.bfloat16))
+
+
+def logits_widened_late() -> CastReport:
+    graph = Graph("logits", rules="jax")
+    x, head = graph.input("bfloat16", (4, 8)), graph.input("bfloat16", (8, 16))
+    logits = x @ head  # guilty
+    graph.output(logits.reshape(64).cast("float32"))
+    values = (RANDOM.normal(size=shape).astype(ml_dtypes.bfloat16) for shape in ((4, 8), (8, 16)))
+    return audit(graph, *values)
+
+
+def entropy_of_rare_words() -> CastReport:
+    def function(scores):
+        chances = np.exp(scores)
+        smoothed = chances + 1e-8  # guilty
+        return -np.log(smoothed)
+
+    return record(function, np.array([-1, -30], np.float16)).audit()
+
+
 Programs = tuple[Callable[[], CastReport], ...]
 NARROWED: Programs = (
     *(total_of_halves, residual_of_half, ids_through_float32, times_of_events, decayed_weights),
+    *(counters_that_stand_still, positions_in_bfloat16, logits_widened_late),
 )
-CONSTANTS: Programs = (masked_scores, guarded_quotient, smoothed_counts, ticks_since_start)
+CONSTANTS: Programs = (
+    *(masked_scores, guarded_quotient, smoothed_counts, ticks_since_start, entropy_of_rare_words),
+)
 PAIRS: Programs = (running_bytes, sums_of_pixels, energies_of_samples, differences_of_rows)
 DELIBERATE: Programs = (
     *(cast_to_half, scaled_by_a_number, stored_in_a_written_dtype),
     *(summed_in_float32, spaced_in_float32, added_to_a_copy, chained_in_bfloat16),
+    trained_in_mixed_precision,
 )
 
 
