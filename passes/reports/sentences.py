@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from graphir.display import count_text, printable
 from graphir.ir.op_builder import infer
 from graphir.ops.types import NoTensorType
-from graphir.passes.analysis.casts.behind_casts import in_call, next_values, stores, uncast
+from graphir.passes.analysis.casts.behind_casts import (
+    in_call,
+    next_values,
+    stores,
+    uncast,
+    undone_casts,
+)
 from graphir.passes.analysis.casts.sites import overflows
 from graphir.passes.analysis.explanations.causes import Cause, DtypeCause, LossCause
 from graphir.passes.analysis.explanations.dtype_walk import is_update
@@ -23,6 +29,7 @@ from graphir.passes.analysis.expressions import (
 )
 from graphir.passes.analysis.rebuild import is_literal
 from graphir.passes.reports import phrases
+from graphir.passes.rewriter import is_conversion, origins_of
 from graphir.public import DType, GraphirError, Location, Symbol, ops
 from graphir.source_text import is_cell
 
@@ -170,8 +177,19 @@ def _loss(report: CastReport, cause: LossCause) -> Sentence:
     others = dict.fromkeys(_place(report, step.location) for step in cause.others)
     also = [place for place in others if place not in named][:_MOST_STEPS]
     also = f"; exact values in {' or '.join(also)} would do as well" if also else ""
-    text = f"{name} {phrases.wrongness(error)} because {places}{effect}{also}"
+    undone = _undone(report, cause)
+    text = f"{name} {phrases.wrongness(error)} because {places}{undone}{effect}{also}"
     return Sentence(text, cause, *advice)
+
+
+def _undone(report: CastReport, cause: LossCause) -> str:
+    """Return where a promotion undoes the cast that is a cause; "" without one."""
+    undone = undone_casts(report.explicit) if is_conversion(cause.step) else {}
+    cast = undone.get(cause.step.index)
+    if cast is None:
+        return ""
+    source = origins_of(cast)[0].location
+    return f", and {_place(report, source)} promotes {cast.args[0].dtype} back to {cast.dtype}"
 
 
 _VISIBLE = 1e-3

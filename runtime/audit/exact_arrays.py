@@ -306,6 +306,13 @@ def _division(of_integers: Callable[[int, int], int], of_floats: np.ufunc) -> np
     return np.frompyfunc(divided, 2, 1)
 
 
+def _quotient(x: float, y: float) -> Any:
+    """Return x / y, rounded once; of integers that divide the quotient itself."""
+    if type(x) is int and type(y) is int and y:
+        return x // y if x % y == 0 else x / y
+    return float(np.divide(float(x), float(y)))
+
+
 def _of_floats(function: Callable[[float], Any]) -> Callable[[Any], Any]:
     """Return a function of floats that leaves integers as they are."""
     return lambda v: v if type(v) is int else float(function(v))
@@ -318,6 +325,7 @@ ELEMENTWISE: Mapping[Op, Callable[..., Any]] = {
     ops.negative: np.negative,
     ops.abs: np.absolute,
     ops.square: np.square,
+    ops.divide: np.frompyfunc(_quotient, 2, 1),
     ops.floor_divide: _division(int.__floordiv__, np.floor_divide),
     ops.remainder: _division(int.__mod__, np.remainder),
     ops.fmod: _division(lambda x, y: int(math.copysign(1, x)) * (abs(x) % abs(y)), np.fmod),

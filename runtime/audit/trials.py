@@ -188,7 +188,8 @@ class LossTrials:
         symbols = self._lost(place, i)
         is_narrow = eps(self.outputs[i].dtype) > SINGLE_EPS
         products: Container[int] = () if is_narrow else self.subject.widened_products
-        if any(self._stops(x) or x.index in products for x in symbols):
+        undone = self.subject.undone_casts
+        if any(self._stops(x) or x.index in products or x.index in undone for x in symbols):
             return True
         largest = {(x.op, x.dtype): x for x in reversed(symbols)}.values()  # of all executions
         if any(self._kind(x) == "wrap" or self._narrows(x, i) for x in largest):
@@ -237,6 +238,8 @@ class LossTrials:
         }
         if not symbol.shape or kinds - {"implicit", "assignment", "exporter"}:
             return False
+        if source.is_integer and size_of(self.errors[i]) <= eps(self.outputs[i].dtype) / 2:
+            return False  # no value of the answer's dtype is nearer
         greatest = 0.0 if measured.worst is None else abs(measured.worst[0])
         if not target.is_inexact or (eps(target) <= SINGLE_EPS and greatest * eps(target) < 1):
             return False

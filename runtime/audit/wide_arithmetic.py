@@ -184,6 +184,8 @@ class WideArithmetic:
         op = symbol.op
         if (op in _GROWING or op in exact.DIVIDING) and symbol.dtype.is_integer:
             return not all(exact.are_close(x) for x in operands if x.dtype == np.float64)
+        if op is ops.divide:
+            return not all(fits_float64(x) for x in operands if x.dtype == np.int64)
         if op in exact.PARTS:
             return operands[0].dtype == np.int64
         if not (exact.selects(op) or op is ops.index_add):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from graphir.ir.inlining import Junction
 from graphir.location import ASSIGN
 from graphir.passes.analysis.expressions import default_dtype, expression
-from graphir.public import DType, Symbol, ops
+from graphir.passes.rewriter import is_conversion, origins_of
+from graphir.public import DType, Graph, Symbol, TensorType, ops
 
 
 def _is_of_program(cast: Symbol) -> bool:
@@ -77,3 +78,30 @@ def demanding(junction: Symbol, dtype: DType) -> Symbol | None:
         operands = (x for x in map(uncast, symbol.args) if x.dtype is dtype and x.args)
         following = next(operands, None)
     return symbol
+
+
+def undone_casts(explicit: Graph) -> dict[int, Symbol]:
+    """Return the casts to fewer digits, by index, that a promotion undoes, with its cast.
+
+    The program writes the first cast, and promotes the result, or what elementwise ops make of it
+    alone, back to more digits for an operand that kept them: the cast loses values and saves none.
+    """
+    narrowed: dict[int, Symbol] = {}
+    undone: dict[int, Symbol] = {}
+    for symbol in explicit.symbols:
+        if type(symbol.type) is not TensorType or not symbol.args or not symbol.dtype.is_float:
+            continue
+        origins = {x.kind for x in origins_of(symbol)} if is_conversion(symbol) else set[str]()
+        source = symbol.args[0]
+        if origins == {"implicit"} and source.index in narrowed:
+            if source.dtype.part.precision < symbol.dtype.part.precision:
+                undone.setdefault(narrowed[source.index].index, symbol)
+        elif "explicit" in origins and not in_call(symbol):
+            if not source.dtype.exact_in(symbol.dtype):
+                narrowed[symbol.index] = symbol
+        elif symbol.op.kind in ("movement", "elementwise"):
+            values = [x for x in symbol.args if uncast(x).op is not ops.constant]
+            values = [x for x in values if x.dtype.is_float]
+            if values and all(x.index in narrowed for x in values):
+                narrowed[symbol.index] = narrowed[values[0].index]
+    return undone

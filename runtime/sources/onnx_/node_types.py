@@ -490,7 +490,7 @@ def misfits(
         is_result = any(result.type_str == variable for result in schema.outputs)
         target = _target(group, fit, declared if is_result else Declared(None, False))
         operands = " and ".join(
-            f"{type_name(onnx, x.symbol.dtype)} ({x.name}{_maker(x.symbol)})" for x in group
+            f"{type_name(onnx, x.symbol.dtype)} ({x.name}{born_at(x.symbol)})" for x in group
         )
         demand = "has one type" if len(dtypes) > 1 else f"takes no {type_name(onnx, *dtypes)}"
         if target is None:
@@ -519,7 +519,7 @@ def _advice(onnx: Onnx, group: Sequence[NodeOperand], dtypes: Set[DType], fit: S
     return f"insert Cast(to={type_name(onnx, dtype)}) of {names} before it"
 
 
-def _maker(symbol: Symbol) -> str:
+def born_at(symbol: Symbol) -> str:
     """Return the node, initializer or input where a value's dtype is born, as `, since Cast_18`."""
     birth = births_of(symbol.graph).of(symbol)
     names = zip(symbol.graph.inputs, symbol.graph.input_names, strict=True)

@@ -47,6 +47,7 @@ from graphir.runtime.sources.onnx_.node_types import (
     NUMBERS,
     STRING,
     ModelTypes,
+    born_at,
     dim_names,
     dim_of,
     param_of,
@@ -165,7 +166,7 @@ class OnnxImporter:
         if dtype is not symbol.dtype:
             own, to = (type_name(self.onnx, each) for each in (symbol.dtype, dtype))
             raise GraphError(
-                f"{name!r} is declared {to}, and its {maker} gives {own}",
+                f"{name!r} is declared {to}, and its {maker} gives {own}{born_at(symbol)}",
                 fix=f"declare it {own}, or insert Cast(to={to}) before it",
             )
         if not declared.tensor_type.HasField("shape"):

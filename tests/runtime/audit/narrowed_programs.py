@@ -226,6 +226,21 @@ def logits_widened_late() -> CastReport:
     return audit(graph, *values)
 
 
+def tables_in_half() -> CastReport:
+    def function(angles, signal):
+        table = np.cos(angles).astype(np.float16)  # guilty
+        return signal * (table * np.float16(2))
+
+    return record(function, SINGLES, SINGLES[::-1].copy()).audit()
+
+
+def stamps_by_a_factor() -> CastReport:
+    def function(stamps, factor):
+        return (stamps / factor).astype(np.int64)  # guilty
+
+    return record(function, 1539424800123456789 + np.arange(5) * 51, np.int64(3)).audit()
+
+
 def entropy_of_rare_words() -> CastReport:
     def function(scores):
         chances = np.exp(scores)
@@ -239,6 +254,7 @@ Programs = tuple[Callable[[], CastReport], ...]
 NARROWED: Programs = (
     *(total_of_halves, residual_of_half, ids_through_float32, times_of_events, decayed_weights),
     *(counters_that_stand_still, positions_in_bfloat16, logits_widened_late),
+    *(tables_in_half, stamps_by_a_factor),
 )
 CONSTANTS: Programs = (
     *(masked_scores, guarded_quotient, smoothed_counts, ticks_since_start, entropy_of_rare_words),
