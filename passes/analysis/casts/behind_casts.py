@@ -5,8 +5,8 @@ from __future__ import annotations
 from graphir.ir.inlining import Junction
 from graphir.location import ASSIGN
 from graphir.passes.analysis.expressions import default_dtype, expression
-from graphir.passes.rewriter import is_conversion, origins_of
-from graphir.public import DType, Graph, Symbol, TensorType, ops
+from graphir.passes.rewriter import origins_of
+from graphir.public import DType, Graph, Symbol, ops
 
 
 def _is_of_program(cast: Symbol) -> bool:
@@ -89,17 +89,17 @@ def undone_casts(explicit: Graph) -> dict[int, Symbol]:
     narrowed: dict[int, Symbol] = {}
     undone: dict[int, Symbol] = {}
     for symbol in explicit.symbols:
-        if type(symbol.type) is not TensorType or not symbol.args or not symbol.dtype.is_float:
-            continue
-        origins = {x.kind for x in origins_of(symbol)} if is_conversion(symbol) else set[str]()
-        source = symbol.args[0]
-        if origins == {"implicit"} and source.index in narrowed:
-            if source.dtype.part.precision < symbol.dtype.part.precision:
+        if symbol.op is ops.cast:
+            source, dtype = symbol.args[0], symbol.dtype
+            kinds = {x.kind for x in origins_of(symbol)}
+            if "explicit" in kinds and not in_call(symbol):
+                if dtype.is_float and not source.dtype.exact_in(dtype):
+                    narrowed[symbol.index] = symbol
+            elif (
+                source.index in narrowed and kinds == {"implicit"} and source.dtype.exact_in(dtype)
+            ):
                 undone.setdefault(narrowed[source.index].index, symbol)
-        elif "explicit" in origins and not in_call(symbol):
-            if not source.dtype.exact_in(symbol.dtype):
-                narrowed[symbol.index] = symbol
-        elif symbol.op.kind in ("movement", "elementwise"):
+        elif narrowed and symbol.op.kind in ("movement", "elementwise"):
             values = [x for x in symbol.args if uncast(x).op is not ops.constant]
             values = [x for x in values if x.dtype.is_float]
             if values and all(x.index in narrowed for x in values):
