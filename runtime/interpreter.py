@@ -25,7 +25,7 @@ from graphir.public import DType, Graph, GraphirError, OutOfMemoryError, Symbol,
 from graphir.runtime.binding import bind
 from graphir.runtime.results import refused, require_outputs, results
 from graphir.semantics.control_flow import ControlCall
-from graphir.semantics.evaluation import Evaluation
+from graphir.semantics.evaluation import Evaluation, contiguous
 
 
 def interpret(graph: Graph, /, *inputs: ArrayOrNumber, **keywords: ArrayOrNumber) -> Any:
@@ -116,6 +116,8 @@ class ReferenceRun:
         """Compute a symbol from its operands' values; raise ExecutionError if the op fails."""
         if symbol.op.kind == "control":
             return self._control_value(symbol)
+        if symbol.op is ops.constant:
+            return contiguous(symbol.attrs["value"])
         values = [self.cached_value(arg) for arg in symbol.args]
         if self.graph.rules.types_uncomputed:
             implied(self.graph, symbol)  # raises for dtypes that no kernel computes
@@ -126,13 +128,17 @@ class ReferenceRun:
 
     def _evaluation(self, symbol: Symbol) -> Evaluation:
         """Return the evaluation of a symbol; symbols of equal ops and dtypes share one."""
-        graph, op = self.graph, symbol.op
-        sources = tuple([graph.storage_dtype(arg) for arg in symbol.args])
-        if not sources:  # a constant has its own value
-            return self._new_evaluation(symbol, sources)
-        key = graph.infer(op, symbol.args, symbol.attrs), sources
+        graph, args = self.graph, symbol.args
+        if not args:  # an input, or ops of which few symbols are alike
+            return self._new_evaluation(symbol, ())
+        # Types and attributes are interned. A literal may be stored in more bits than its dtype.
+        types, literals = [x.type for x in args], [x.op for x in args if x.type.dtype.weak]
+        key: Any = symbol.op, symbol.attrs, symbol.type, *types, *literals
+        if graph.rules.by_value:
+            key = *key, *graph.builder.types_of(args)
         evaluation = self._evaluations.get(key)
         if evaluation is None:
+            sources = tuple([graph.storage_dtype(arg) for arg in args])
             evaluation = self._evaluations[key] = self._new_evaluation(symbol, sources)
         return evaluation
 

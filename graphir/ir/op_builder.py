@@ -8,6 +8,8 @@ from types import CodeType, FrameType
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import numpy as np
+
 from graphir import ops
 from graphir.dtypes import DType
 from graphir.errors import GRAPHS, GraphirError, Vocabulary
@@ -56,9 +58,13 @@ class InferenceCache:
         self, rules: PromotionRules, op: Op, types: tuple[Any, ...], attrs: Mapping[str, Any]
     ) -> Inference:
         """Return the cached result of `op.infer(rules, types, attrs)`."""
-        if op is ops.constant or op.kind == "control":  # its values or graphs are its own: no reuse
+        if op.kind == "control":  # its graphs are its own: no reuse
             return op.infer(rules, types, attrs)
-        if not attrs:
+        if op is ops.constant:
+            key = _literal_key(attrs)
+            if key is None:
+                return op.infer(rules, types, attrs)
+        elif not attrs:
             key = (op, *types)
         elif type(attrs) is AttributeRecord:
             key = (op, *types, attrs)
@@ -74,6 +80,14 @@ class InferenceCache:
                 self.answers.clear()
             answer = self.answers[key] = op.infer(rules, types, attrs)
         return answer
+
+
+def _literal_key(attrs: Mapping[str, Any]) -> tuple[Any, ...] | None:
+    """Return the key of a constant of a Python number; None of others, with values of their own."""
+    literal, value = attrs.get("literal"), attrs.get("value")
+    if literal is None or not isinstance(value, np.ndarray) or value.ndim:
+        return None
+    return ops.constant, attrs["dtype"], repr(literal), value.dtype, value.tobytes()  # pyright: ignore
 
 
 def infer(rules: PromotionRules, op: Op, types: Any, attrs: Mapping[str, Any]) -> Inference:

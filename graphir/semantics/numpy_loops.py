@@ -76,6 +76,8 @@ LIKE_POWERS: Mapping[np.ufunc, str] = {
 _UMATH: Any = import_module("numpy._core.umath")
 CLIP: np.ufunc = _UMATH.clip
 """The ufunc of np.clip."""
+_BY_DTYPE = {*LIKE_POWERS, np.power, CLIP, np.reciprocal}
+"""The ufuncs whose ops have other bits for some dtypes or values."""
 
 
 def ufunc_of(name: str) -> np.ufunc:
@@ -96,6 +98,8 @@ def has_op_bits(ufunc: np.ufunc, operands: Sequence[Any], outs: Sequence[Any] = 
 
     The arguments are those of `has_contiguous_bits`; here the exponent of a power is read.
     """
+    if ufunc not in _BY_DTYPE:
+        return has_contiguous_bits(ufunc, operands, outs)
     dtypes = loop_dtypes(ufunc, operands)
     if dtypes is None or is_of_processor(ufunc, dtypes[0]):
         return dtypes is None

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Container, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphir.decorators import lazy
 from graphir.passes.decompose import decompose
 from graphir.public import DType, Graph, Op, Symbol, TensorType, ops
 from graphir.runtime.audit.library_calls import CallResult
@@ -60,23 +61,23 @@ class StepValues:
         """The last adjoint that a rule pulled through the call, and those of the operands."""
         self._read_wide, self._read_real, self._erring = read_wide, read_real, erring
 
-    @cached_property
+    @lazy
     def real(self) -> list[Array]:
         """The operands of the reference run."""
         return [self._read_real(i) for i in range(len(self.symbol.args))]
 
-    @cached_property
+    @lazy
     def wide(self) -> list[Array]:
         """The operands of the wide run."""
         real = self.real
         return [self._read_wide(i) if i in self._erring else x for i, x in enumerate(real)]
 
-    @cached_property
+    @lazy
     def result(self) -> Array:
         """The result of the wide run."""
         return self._read_wide(-1)
 
-    @cached_property
+    @lazy
     def local(self) -> Array:
         """The wide result of the operands of the real run."""
         return self.evaluate(self.real)

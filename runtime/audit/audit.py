@@ -26,6 +26,7 @@ from graphir.runtime.audit.subject import AuditedProgram, AuditOptions, Subject,
 from graphir.runtime.audit.unrolling import unrolled
 from graphir.runtime.audit.wide_run import WideRun
 from graphir.runtime.binding import bind
+from graphir.runtime.progress import Progress, stage
 from graphir.runtime.results import owned, require_outputs
 
 
@@ -117,22 +118,30 @@ class AuditState:
         self.errors: list[OutputError] = []
         self.causes: Sequence[LossCause] = ()
         self.unseen: Sequence[Unseen] = ()
+        self.progress = Progress("the audit begins", "nothing was measured")
 
 
 def run_passes(state: AuditState) -> CastReport:
-    """Run the passes of an audit, and return its report."""
-    with np.errstate(all="ignore"):
+    """Run the passes of an audit, and return its report: of what it found until Ctrl-C ends it."""
+    with np.errstate(all="ignore"), stage(lambda: state.progress) as passes:
         run_in_step(state)
         state.losses.find_accumulations()
-        compare_outputs(state)
+        state.errors = compare_outputs(state)
         attribute_errors(state)
-    subject = state.subject
+    subject, measures = state.subject, state.measures
     results = owned(state.results, subject.arrays)
+    for place in subject.kinds.keys() - measures.keys():  # the step at which Ctrl-C came
+        del subject.kinds[place]
     report = subject.report.measured(
-        state.measures, state.errors, results, state.unseen, subject.kinds, state.causes
+        measures, state.errors, results, state.unseen, subject.kinds, state.causes
     )
     report.references = tuple(state.outputs)
-    return report if subject.program is None else with_measured_fixes(state, report)
+    if passes.interrupt is not None or subject.program is None:
+        return report
+    state.progress = Progress("fixes run", "fixes were not run")
+    with stage(lambda: state.progress):
+        return with_measured_fixes(state, report)
+    return report
 
 
 def run_in_step(state: AuditState) -> None:
@@ -149,12 +158,19 @@ def run_in_step(state: AuditState) -> None:
         for truth in reads.get(at, ()):
             state.same[at, truth] = is_same(run, symbol, truth)
 
+    count = len(subject.graph.symbols)
     for item in state.regions.walk(state.wide, visit):
         losses.finish(item)
+        done = f"{item.steps[-1].index + 1:,} of {count:,} steps are measured"
+        state.progress = Progress(done, "the others and the errors of results were not measured")
+    state.progress = Progress(
+        "errors of results are attributed", "the causes of errors were not found"
+    )
 
 
-def compare_outputs(state: AuditState) -> None:
+def compare_outputs(state: AuditState) -> list[OutputError]:
     """Compare the outputs with their wide values; without the run's own, those of the graph."""
+    errors: list[OutputError] = []
     subject, wide = state.subject, state.wide
     graph, made, rounds = subject.graph, subject.outputs, subject.rounds
     state.results = wide.actual_run.outputs() if made is None else list(map(_contiguous, made))
@@ -171,8 +187,9 @@ def compare_outputs(state: AuditState) -> None:
             str(dtype) if dtype.kind in "mM" else "",
         )
         state.outputs.append(output)
-        state.errors.append(output.unknown() if symbol in hidden_errors else output.error())
+        errors.append(output.unknown() if symbol in hidden_errors else output.error())
     state.unseen = hidden_errors.unseen()
+    return errors
 
 
 def attribute_errors(state: AuditState) -> None:

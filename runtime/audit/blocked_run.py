@@ -192,6 +192,8 @@ def inner(x: Array, y: Array) -> float:
     if x.dtype != y.dtype or x.dtype.kind != "f" or not x.ndim:
         return float(np.add.reduce(x * y, axis=None).real)
     x, y = x.reshape(-1), y.reshape(-1)
+    if x.size < _RUN:
+        return float(np.add.reduce(x * y))
     even = x.size - x.size % _RUN
     total = float(np.vecdot(x[:even].reshape(-1, _RUN), y[:even].reshape(-1, _RUN)).sum())
     return total + float(np.add.reduce(x[even:] * y[even:])) if even < x.size else total

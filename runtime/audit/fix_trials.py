@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphir.passes.analysis.casts import CastReport, OutputError
-from graphir.passes.analysis.casts.report import explicit_with
 from graphir.passes.analysis.casts.sites import LARGE, size_of
 from graphir.passes.analysis.explanations.causes import DtypeCause, LossCause, Remedy
 from graphir.passes.analysis.explanations.dtype_walk import DtypeWalk, ProgramFacts
 from graphir.passes.analysis.explanations.edits import Edit
 from graphir.passes.analysis.explanations.loss_causes import line_remedy
 from graphir.passes.analysis.rebuild import Rebuilding, Rebuilt
+from graphir.passes.rewriter import bodies_of
 from graphir.public import DType, Graph, GraphirError, Symbol, ops
 from graphir.runtime.audit.trials import eps, most_left
 from graphir.runtime.audit.wide_run import RecordedRun
@@ -29,12 +29,22 @@ from graphir.runtime.binding import bind
 if TYPE_CHECKING:
     from graphir.runtime.audit.audit import AuditState
 
+LONGEST = 50_000
+"""The most symbols of a program that is run again with its fixes."""
 MOST = 3
 """The most fixes of wrong values that one audit runs; those of dtypes are run together."""
 
 
 def with_measured_fixes(state: AuditState, report: CastReport) -> CastReport:
-    """Return a report whose fixes are measured, if the graph can be run, without bad ones."""
+    """Return a report whose fixes are measured, if the graph can be run, without bad ones.
+
+    A report of a program that is too long says so.
+    """
+    size, graph = len(state.subject.graph.symbols), report.graph
+    if size > LONGEST:
+        note = f"fixes were not run: the program has {size:,} steps, more than {LONGEST:,}"
+        graph.describe(notes=tuple(dict.fromkeys((*graph.notes, note))))
+        return report
     losses = list(report.loss_causes)
     for i, cause in enumerate(losses[:MOST]):
         if not cause.outputs:
@@ -121,9 +131,8 @@ def _errors(state: AuditState, edits: Sequence[Edit]) -> list[OutputError] | Non
         return [] if any(x.location.place in places for x in refused) else None
     twins = {i: x for i, x in enumerate(new.twins) if x is not None}
     try:
-        explicit, kept, _ = explicit_with(new.graph, [twins[x.index] for x in facts.symbols()])
-        arrays, sizes = bind(explicit, program.inputs, program.keywords)
-        run = RecordedRun(explicit, arrays, sizes, facts.remap(kept))
+        kept = facts.remap([twins[x.index] for x in facts.symbols()])
+        run = RecordedRun(new.graph, *bind(new.graph, program.inputs, program.keywords), kept)
         for _ in run.walk():
             pass
         results = run.outputs()
@@ -165,6 +174,7 @@ class _Editing(Rebuilding):
         graph = walk.graph
         super().__init__(graph, graph.rules, graph.symbols, f"{graph.name}_edited")
         self.walk = walk
+        self._kept_literals: dict[int, Symbol] = {}
 
     def run(self) -> Rebuilt:
         """Rebuild all symbols."""
@@ -180,7 +190,28 @@ class _Editing(Rebuilding):
             return value
         return self.converted(value, to, value.location)
 
+    def _copied(self, symbol: Symbol) -> Symbol | None:
+        """Return a copy of a symbol with the operands and the type that it had; None of others."""
+        walk = self.walk
+        if walk.is_changed(symbol) or bodies_of(symbol):
+            return None
+        args: list[Symbol] = []
+        for i, arg in enumerate(symbol.args):
+            twin = self.twins[arg.index]
+            if twin is None:
+                twin = self._kept_literals.get(arg.index)
+            if twin is None:
+                twin = self.new.append(arg.op, (), arg.attrs, arg.type, arg.source)
+                self._kept_literals[arg.index] = twin
+            if twin.type is not arg.type or (symbol.index, i) in walk.casts:
+                return None
+            args.append(twin)
+        return self.new.append(symbol.op, tuple(args), symbol.attrs, symbol.type, symbol.source)
+
     def _reapply(self, symbol: Symbol) -> Symbol:
+        copied = self._copied(symbol)
+        if copied is not None:
+            return copied
         if symbol.op is not ops.cast or not self.walk.is_changed(symbol):
             return super()._reapply(symbol)
         return self._cast(self._map(symbol.args[0]), self.walk.dtype_of(symbol))

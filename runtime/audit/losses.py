@@ -18,13 +18,13 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
 from operator import attrgetter
 from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphir.decorators import lazy
 from graphir.ops import dtype_rules as signatures
 from graphir.passes.analysis.casts import Measured, StepLoss
 from graphir.public import DType, Symbol, ops
@@ -44,6 +44,8 @@ _WHOLE = ("reduction", "contraction", "rowwise")
 _COMPUTING = ("elementwise", *_WHOLE)
 _BITS = 4
 """The bits that a cancellation or a reduction must lose to count: a factor of 16."""
+_SMALL = 16
+"""The most elements of the sums that are measured together."""
 _REPEATS = 16
 """The steps at one place of a loop whose roundings count as an accumulation."""
 
@@ -86,12 +88,12 @@ class _Evidence:
         self.measures: dict[str, Measured] = {}
         self.lost = self.absorbed = self.share = 0.0
 
-    @cached_property
+    @lazy
     def errors(self) -> list[_Norms]:
         """The errors of the result and of both operands against the wide run."""
         return [_Norms(), _Norms(), _Norms()]
 
-    @cached_property
+    @lazy
     def local_error(self) -> _Norms:
         """The error of the result against that of its wide operands."""
         return _Norms()
@@ -154,8 +156,8 @@ class LossySteps:
         self.wide, self.regions, self.kinds, self.measures = wide, regions, kinds, measures
         self._repeated: dict[Any, list[Symbol]] = defaultdict(list)
         self._roundings: dict[int, Measured] = {}
-        self._scalars: dict[int, list[Array]] = {}
-        """The results and operands of repeated sums of scalars, which are measured together."""
+        self._small: dict[int, list[Array]] = {}
+        """The results and operands of repeated small sums, which are measured together."""
         self._evidence: dict[int, _Evidence] = {}
 
     def finish(self, item: SweepRegion | SingleStep) -> None:
@@ -304,8 +306,8 @@ class LossySteps:
             if len(steps) > _REPEATS and reaches(steps[0], steps[-1])
             for step in steps[_REPEATS:]
         ]
-        for scalars in self._scalars_of(repeated):
-            self._roundings.update(self._scalar_roundings(scalars))
+        for sums in self._alike(repeated):
+            self._roundings.update(self._roundings_of(sums))
         products = self.regions.subject.widened_products.values()
         products = [x for x in products if x.index not in self.kinds]
         self._run_again([x for x in (*repeated, *products) if x.index not in self._roundings])
@@ -315,33 +317,31 @@ class LossySteps:
                     self.kinds[step.index] = cast(StepLoss, kind)
                     self.measures[step.index] = self._roundings[step.index]
 
-    def _scalars_of(self, steps: Sequence[Symbol]) -> Collection[Sequence[Symbol]]:
-        """Return the sums of scalars among repeated steps, those of one op and dtype together."""
+    def _alike(self, steps: Sequence[Symbol]) -> Collection[Sequence[Symbol]]:
+        """Return the small sums among repeated steps, those of one op, dtype and shape together."""
         groups: dict[Any, list[Symbol]] = defaultdict(list)
         for step in steps:
-            if step.index in self._scalars:
-                groups[step.op, step.dtype].append(step)
+            if step.index in self._small:
+                groups[step.op, step.dtype, self._small[step.index][0].size].append(step)
         return groups.values()
 
-    def _scalar_roundings(self, sums: Sequence[Symbol]) -> Iterator[tuple[int, Measured]]:
-        """Yield by index the roundings of sums of scalars, as `add_roundings` measures them."""
+    def _roundings_of(self, sums: Sequence[Symbol]) -> Iterator[tuple[int, Measured]]:
+        """Yield by index the roundings of small sums, as `add_roundings` measures them."""
         target = self.wide.graph.storage_dtype(sums[0])
-        rows = zip(*(self._scalars[x.index] for x in sums), strict=True)
-        actual, x, y = (as_floats(np.concatenate(row), target) for row in rows)
+        values = zip(*(self._small[x.index] for x in sums), strict=True)
+        actual, x, y = (as_floats(np.stack(rows), target) for rows in values)
         exact = x - y if sums[0].op is ops.subtract else x + y
-        changed, errors = _differing(exact, actual), _relative_errors(exact, actual)
+        at, errors = _differing(exact, actual), _relative_errors(exact, actual)
+        worst = np.where(at, errors, -1.0).argmax(axis=1)[:, None]
         weight = _error_bits(target) / target.part.precision
-        columns = (array.tolist() for array in (changed, errors, exact, actual, x, y))
-        for symbol, changed_, error, before, after, *operands in zip(sums, *columns, strict=True):
-            yield (
-                symbol.index,
-                Measured(
-                    1, 1, relative=error, worst=(before, after), operands=tuple(operands),
-                    weight=weight,
-                )
-                if changed_
-                else Measured(1),
-            )  # fmt: skip
+        columns = (np.take_along_axis(x, worst, 1).ravel() for x in (errors, exact, actual, x, y))
+        rows = zip(at.sum(axis=1).tolist(), *(x.tolist() for x in columns), strict=True)
+        for symbol, (count, error, before, after, *operands) in zip(sums, rows, strict=True):
+            measured = Measured(
+                at.shape[1], count, relative=error, worst=(before, after),
+                operands=tuple(operands), weight=weight,
+            ) if count else Measured(at.shape[1])  # fmt: skip
+            yield symbol.index, measured
 
     def add_roundings(self, symbols: Iterable[Symbol]) -> None:
         """Measure the plain roundings of steps after the walk."""
@@ -373,8 +373,9 @@ class LossySteps:
         if not steps or steps[-1] is not symbol:
             return
         arrays = [self.wide.actual_run.cached_value(x) for x in (symbol, *symbol.args)]
-        if all(x.size == 1 for x in arrays):
-            self._scalars[symbol.index] = [x.reshape(1) for x in arrays]
+        shape = arrays[0].shape
+        if 0 < arrays[0].size <= _SMALL and mask_of(self.wide, symbol) is None:
+            self._small[symbol.index] = [_spread(x, shape).reshape(-1) for x in arrays]
         elif len(steps) > _REPEATS:
             self._measure_roundings([symbol], [(self.wide, symbol)])
 
@@ -424,7 +425,7 @@ class _Step:
         size = effect.after.size if self.mask is None else np.count_nonzero(self.mask)
         evidence.elements += int(size)
 
-    @cached_property
+    @lazy
     def exact(self) -> Floats:
         """The wide result on the run's operands."""
         return as_floats(self.effect.before, self.effect.source)
@@ -434,7 +435,7 @@ class _Step:
         """The result of the run."""
         return self.run.actual_run.floats(self.symbol)
 
-    @cached_property
+    @lazy
     def operands(self) -> list[Floats]:
         """The operands of the run."""
         return [self.run.actual_run.floats(x) for x in self.symbol.args]
@@ -445,7 +446,7 @@ class _Step:
         start = self.run.actual_run.floats(self.symbol.args[0])
         return [start, self.exact - start]
 
-    @cached_property
+    @lazy
     def roundoff(self) -> Floats:
         """The size of the local loss; 0 where the result is not finite."""
         roundoff = np.abs(self.actual - self.exact)
@@ -603,4 +604,8 @@ def _operands(wide: WideRun, symbol: Symbol, place: tuple[int, ...]) -> tuple[co
         return ()
     values = [wide.actual_run.cached_value(x) for x in symbol.args]
     shape = wide.actual_run.cached_value(symbol).shape
-    return tuple(_item(np.broadcast_to(x, shape)[place]) for x in values)
+    return tuple(_item(_spread(x, shape)[place]) for x in values)
+
+
+def _spread(x: Array, shape: tuple[int, ...]) -> Array:
+    return x if x.shape == shape else np.broadcast_to(x, shape)

@@ -39,6 +39,7 @@ from graphir.runtime.cli.programs import (
 )
 from graphir.runtime.program import Program
 from graphir.runtime.program.program import execute
+from graphir.runtime.progress import LongWork, long_work
 from graphir.runtime.recording.flat_code import Script
 from graphir.runtime.recording.recording import Recording
 from graphir.runtime.sources.libraries import library_of_script
@@ -102,15 +103,21 @@ def _arrays_text(graph: Graph, arrays: Iterable[Any]) -> str:
 
 def run_casts(args: argparse.Namespace) -> int:
     """Print the casts of a program."""
-    report = load_report(args)
+    with long_work(sys.stderr) as work:
+        report = load_report(args)
     if args.kind == "legalization":
         report = cast_report(lower(report.graph))
-    return _write_report(report, args)
+    return _write_report(report, args, work)
 
 
 def run_audit(args: argparse.Namespace) -> int:
     """Print the measured effects of the casts of a program."""
-    return _write_reports(load_audit(args, blame=not args.no_blame), args)
+    names: Sequence[str] = (args.as_dtype or "").split(",")
+    if len(names) > 1:
+        return _write_comparison(names, args)
+    with long_work(sys.stderr) as work:
+        report = load_audit(args, blame=not args.no_blame)(as_dtype=args.as_dtype)
+    return _write_report(report, args, work)
 
 
 def load_audit(args: argparse.Namespace, blame: bool = True) -> Callable[..., CastReport]:
@@ -131,11 +138,8 @@ def load_audit(args: argparse.Namespace, blame: bool = True) -> Callable[..., Ca
     return partial(recording.audit, blame=blame)
 
 
-def _write_reports(run: Callable[..., CastReport], args: argparse.Namespace) -> int:
-    """Audit in each dtype of --as-dtype, and write the report, or the comparison of several."""
-    names = [None] if args.as_dtype is None else args.as_dtype.split(",")
-    if len(names) == 1:
-        return _write_report(run(as_dtype=names[0]), args)
+def _write_comparison(names: Sequence[str], args: argparse.Namespace) -> int:
+    """Audit in each dtype of --as-dtype, and write the comparison."""
     name = output_format(args, DTYPE_FORMATS, "text")
     if name not in DTYPE_FORMATS:
         raise UsageError(
@@ -143,6 +147,7 @@ def _write_reports(run: Callable[..., CastReport], args: argparse.Namespace) -> 
             got=f"--format {name}",
             fix="name one dtype",
         )
+    run = load_audit(args, blame=not args.no_blame)
     dtypes = [DType(name) for name in names]
     reports = {str(dtype): selected(run(as_dtype=dtype), args) for dtype in dict.fromkeys(dtypes)}
     write_text(DTYPE_FORMATS[name](reports), args, fits=True)
@@ -159,8 +164,13 @@ def selected(report: CastReport, args: argparse.Namespace) -> CastReport:
     return report.compared(args.against) if args.against else report
 
 
-def _write_report(report: CastReport, args: argparse.Namespace) -> int:
-    """Print or write the rows that pass the filters; return the status of these for --fail-on."""
+def _write_report(report: CastReport, args: argparse.Namespace, work: LongWork) -> int:
+    """Print or write the rows that pass the filters; return the status of these for --fail-on.
+
+    What Ctrl-C left undone comes first, on stderr.
+    """
+    for done, unseen in work.interrupted:
+        print(f"graphir: interrupted: {done}; {unseen}", file=sys.stderr, flush=True)
     name = output_format(args, REPORT_FORMATS, "text")
     report = selected(report, args)
     if not report.graph.provenance.file:
@@ -177,7 +187,7 @@ def _write_report(report: CastReport, args: argparse.Namespace) -> int:
     write_text(text, args, fits=True)
     if name in ("json", "sarif"):
         print_not_recorded(report)
-    return status(report, args)
+    return Status.INTERRUPTED if work.interrupted else status(report, args)
 
 
 def print_not_recorded(report: CastReport) -> None:

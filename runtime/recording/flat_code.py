@@ -10,16 +10,19 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from traceback import walk_tb
 from types import FunctionType, ModuleType
 from typing import Any, cast
 
 import numpy as np
 
+from graphir.location import is_internal
 from graphir.runtime.recording.captured import ITEM, ArraySlot, SlotOwner, is_user, names_of, slots
 from graphir.runtime.recording.numpy_.watched_code import restore_code, watched_code
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.results import result_leaves
 from graphir.runtime.recording.values import RecordedValue, TracedScalar
+from graphir.runtime.user_code import INSTALLED
 
 
 class Script:
@@ -124,6 +127,22 @@ def variable_outputs(recorder: Recorder, variables: dict[str, Any]) -> list[Any]
     if results or recorder.leaving.rounds:
         return results
     return values or list(result_leaves(variables, None, recorder))
+
+
+def variables_at(error: BaseException) -> dict[str, Any]:
+    """Return the variables of a program where an error left it, and the attributes of its objects.
+
+    The variables of a function that was called hide those of its callers.
+    """
+    found: dict[str, Any] = {}
+    for frame, _ in walk_tb(error.__traceback__):
+        if not (frame.f_code.co_filename.startswith(INSTALLED) or is_internal(frame)):
+            own = {name: x for name, x in frame.f_locals.items() if name[:2] != "__"}
+            for name, value in own.items():
+                parts = getattr(value, "__dict__", {}) if is_result(value) else {}
+                found |= {f"{name}.{key}": part for key, part in parts.items()}
+            found |= own
+    return {name: x for name, x in found.items() if is_result(x)}
 
 
 def _is_deep(value: Any) -> bool:

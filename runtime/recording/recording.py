@@ -33,10 +33,17 @@ from graphir.public import (
 )
 from graphir.public import rules as rules_named
 from graphir.runtime.audit.opaque import RecordedFacts
+from graphir.runtime.progress import Progress, stage
 from graphir.runtime.recording.arrays import ArrayRecorder
 from graphir.runtime.recording.builder import Note
 from graphir.runtime.recording.captured import ArraySlot, swapped
-from graphir.runtime.recording.flat_code import CodeCell, Script, is_computed, variable_outputs
+from graphir.runtime.recording.flat_code import (
+    CodeCell,
+    Script,
+    is_computed,
+    variable_outputs,
+    variables_at,
+)
 from graphir.runtime.recording.numpy_.interception import MakerPlaces, makers_recorded
 from graphir.runtime.recording.numpy_.outside_data import random_data
 from graphir.runtime.recording.numpy_.watched_code import calls_recorded
@@ -149,14 +156,19 @@ def record(
     arguments = {next(names) or place: value for place, value in enumerate(arrays)}
     with _records(recorder, arguments, keywords, function):
         given = {x.index for x in recorder.graph.inputs}
+        result: Any = None
         try:
-            result: Any = function(*arguments.values(), **keywords)
+            with stage(partial(_progress, recorder)) as run:
+                result = function(*arguments.values(), **keywords)
         except Exception as error:
             _note_error(error, recorder, given)
             raise
         if isinstance(cast("object", result), Iterator):
             recorder.note(f"a {_name(result)}", "runs when nothing records; return a list")
-        if isinstance(function, (Script, CodeCell)):
+        if run.interrupt is not None:
+            recorder.note(_name(function), "was interrupted: what comes after was not seen")
+            result = variables_at(run.interrupt)
+        if isinstance(function, (Script, CodeCell)) or run.interrupt is not None:
             recorder.steps = recorder.settled_steps()
             results = variable_outputs(recorder, result)
         else:
@@ -168,6 +180,14 @@ def record(
             results = list(result_leaves(result, changed, recorder, True))
         outputs = _outputs(recorder, result, results)
     return Recording(**recording_fields(recorder, result, outputs))
+
+
+def _progress(recorder: Recorder) -> Progress:
+    """Return how far the program of a recorder is."""
+    graph = recorder.graph
+    place = f", the last at {graph.symbols[-1].location}" if graph.symbols else ""
+    done = f"{printable(graph.name)} runs: {count_text(len(graph), 'recorded step')}{place}"
+    return Progress(done, "what comes after was not seen")
 
 
 def _note_error(error: Exception, recorder: Recorder, given: Set[int]) -> None:

@@ -88,6 +88,7 @@ def undone_casts(explicit: Graph) -> dict[int, Symbol]:
     """
     narrowed: dict[int, Symbol] = {}
     undone: dict[int, Symbol] = {}
+    numbers: dict[int, bool] = {}
     for symbol in explicit.symbols:
         if symbol.op is ops.cast:
             source, dtype = symbol.args[0], symbol.dtype
@@ -100,8 +101,11 @@ def undone_casts(explicit: Graph) -> dict[int, Symbol]:
             ):
                 undone.setdefault(narrowed[source.index].index, symbol)
         elif narrowed and symbol.op.kind in ("movement", "elementwise"):
-            values = [x for x in symbol.args if uncast(x).op is not ops.constant]
-            values = [x for x in values if x.dtype.is_float]
+            values = [x for x in symbol.args if x.dtype.is_float]
+            for x in values:
+                if x.index not in numbers:  # one cast of a loop's number has an origin a round
+                    numbers[x.index] = uncast(x).op is ops.constant
+            values = [x for x in values if not numbers[x.index]]
             if values and all(x.index in narrowed for x in values):
                 narrowed[symbol.index] = narrowed[values[0].index]
     return undone

@@ -197,9 +197,14 @@ class CastReport(ItemSequence[CastRow]):
     @cached_property
     def dtype_causes(self) -> list[DtypeCause]:
         """The steps by which values have wider dtypes than the data, those of outputs first."""
+        graded = self.graded
+        return [replace(x, fix=x.fix and graded.get(x.fix.parts, x.fix)) for x in self._inferred]
+
+    @cached_property
+    def _inferred(self) -> list[DtypeCause]:
+        """The causes as the graph alone has them; reports of one graph share them."""
         graph = inlined(self.graph)
-        causes = dtype_causes(graph, self._data_of(graph), self.kept)
-        return [replace(x, fix=x.fix and self.graded.get(x.fix.parts, x.fix)) for x in causes]
+        return dtype_causes(graph, self._data_of(graph), self.kept)
 
     def _data_of(self, graph: Graph) -> list[Symbol]:
         """Return the inputs of a graph that are data of the program, and not its parameters.
@@ -357,10 +362,15 @@ class CastReport(ItemSequence[CastRow]):
     def _with(self, **changes: Any) -> CastReport:
         new = copy(self)
         for name, attribute in vars(CastReport).items():
-            if isinstance(attribute, cached_property):
+            is_shared = name == "_inferred" and changes.keys().isdisjoint(_READ_BY_CAUSES)
+            if isinstance(attribute, cached_property) and not is_shared:
                 vars(new).pop(name, None)
         vars(new).update(changes)
         return new
+
+
+_READ_BY_CAUSES = {"graph", "explicit", "kept", "program"}
+"""The attributes of a report from which the causes of dtypes follow."""
 
 
 @uncollected

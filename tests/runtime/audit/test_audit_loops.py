@@ -175,6 +175,20 @@ def test_a_symbol_of_a_scalar_loop_costs_few_calls(program, size: int, most: int
     assert count_work(recording.audit).calls / len(recording.graph.symbols) < most
 
 
+def narrowed(x: np.ndarray) -> np.ndarray:
+    total = speed = x[:3].astype(np.float32)
+    for _ in x:
+        speed = speed + (np.float32(1) - speed) * 0.05
+        total = total + speed * 0.5
+    return total
+
+
+def test_the_audit_of_a_loop_of_twice_the_rounds_makes_twice_the_calls() -> None:
+    recordings = [record(narrowed, np.linspace(0, 1, rounds)) for rounds in (60, 120, 240)]
+    _, once, twice = (count_work(recording.audit).calls for recording in recordings)
+    assert twice < 2 * once
+
+
 @sampled(3)
 @every("dtype", ["float16", "float32", "complex64"])
 def test_roundings_of_scalars_are_measured_as_those_of_arrays(dtype: str) -> None:
