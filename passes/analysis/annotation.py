@@ -254,12 +254,8 @@ class _Walk:
     def span(self, first: Any, last: Any = None) -> Span:
         """Return the span from the start of a node to its end, or to that of another one."""
         last = last or first
-        return (
-            first.lineno,
-            self._column(first.lineno, first.col_offset),
-            last.end_lineno,
-            self._column(last.end_lineno, last.end_col_offset),
-        )
+        start, end = (first.lineno, first.col_offset), (last.end_lineno, last.end_col_offset)
+        return start[0], self._column(*start), end[0], self._column(*end)
 
     def _column(self, line: int, size: int) -> int:
         """Return the column after `size` bytes of a line."""
@@ -460,11 +456,8 @@ class _Walk:
 
     def _choose_of(self, node: ast.stmt) -> None:
         """Choose the names that a statement assigns, else its value; and what differs inside."""
-        heads = [
-            child
-            for child in ast.iter_child_nodes(node)
-            if isinstance(child, (ast.expr, ast.withitem, ast.arguments))
-        ]
+        kinds = ast.expr, ast.withitem, ast.arguments
+        heads = [child for child in ast.iter_child_nodes(node) if isinstance(child, kinds)]
         own: list[Annotation] = []
         if isinstance(node, (ast.Return, ast.Expr, ast.If, ast.While, ast.Assert)):
             own += [x for x in map(self._known, heads) if x]

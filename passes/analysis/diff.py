@@ -95,17 +95,9 @@ class RulesDiff(ItemSequence[DtypePair]):
         document |= {"pairs": self.pairs, "both_refuse": self.both_refuse}
         document["only_before"] = [str(dtype) for dtype in self.only(self.before)]
         document["only_after"] = [str(dtype) for dtype in self.only(self.after)]
-        names = [[None if item is None else str(item) for item in cell] for cell in self]
-        document["cells"] = [dict(zip(DtypePair._fields, cell, strict=True)) for cell in names]
-        keys = ("question", "before", "after")
-        document["facts"] = [dict(zip(keys, fact, strict=True)) for fact in self.facts]
-        results = [
-            [None if item is None else str(item) for item in result_texts]
-            for result_texts in self.ops
-        ]
-        document["ops"] = [
-            dict(zip(Result._fields, result_texts, strict=True)) for result_texts in results
-        ]
+        document["cells"] = _objects(DtypePair._fields, self)
+        document["facts"] = _objects(("question", "before", "after"), self.facts)
+        document["ops"] = _objects(Result._fields, self.ops)
         return json.dumps(document, indent=2)
 
     def __str__(self) -> str:
@@ -151,9 +143,6 @@ class RulesDiff(ItemSequence[DtypePair]):
 
     def headlines(self) -> list[str]:
         """Return the line that counts differences, and lines of the dtypes that one set lacks."""
-        return [self._head(), *self._alone()]
-
-    def _head(self) -> str:
         names = self.before.name, self.after.name
         lost_cells = sum(cell.after is None for cell in self)
         new = sum(cell.before is None for cell in self)
@@ -162,14 +151,23 @@ class RulesDiff(ItemSequence[DtypePair]):
             f"{lost_cells} are refused by {names[1]} alone",
             f"{new} by {names[0]} alone",
         ]
-        return (
+        head = (
             f"{names[0]} and {names[1]} differ in {len(self)} of {self.pairs} pairs of the dtypes "
             f"that both have: {', '.join(parts)}; both refuse {self.both_refuse}"
         )
+        alone = [
+            (name, self.only(x)) for name, x in zip(names, (self.before, self.after), strict=True)
+        ]
+        alone_lines = (f"only {name} has {' '.join(map(str, x))}" for name, x in alone if x)
+        return [head, *alone_lines]
 
-    def _alone(self) -> list[str]:
-        both = [(rules_.name, self.only(rules_)) for rules_ in (self.before, self.after)]
-        return [f"only {name} has {' '.join(map(str, dtypes))}" for name, dtypes in both if dtypes]
+
+def _objects(
+    names: Iterable[str], rows: Iterable[Iterable[DType | str | None]]
+) -> list[dict[str, str | None]]:
+    """Return rows as objects of JSON, whose values are texts; null is a refusal."""
+    texts = ([None if x is None else str(x) for x in row] for row in rows)
+    return [dict(zip(names, row, strict=True)) for row in texts]
 
 
 def _group(cells: Sequence[DtypePair]) -> list[tuple[str, ...]]:
@@ -269,6 +267,10 @@ class GraphDiff(ItemSequence[Change]):
         return tuple(change for change in self if not change.causes)
 
     @property
+    def _causes_first(self) -> list[Change]:
+        return sorted(self, key=lambda change: bool(change.causes))
+
+    @property
     def refused(self) -> tuple[Change, ...]:
         """The changes in which one of the rule sets raises."""
         return tuple(change for change in self if change.errors)
@@ -300,9 +302,8 @@ class GraphDiff(ItemSequence[Change]):
 
         The first row is the header. First causes come before their consequences.
         """
-        first, rest = self.causes, [change for change in self if change.causes]
         head = ("where", "symbol", self.before.name, self.after.name, "because of")
-        return [head, *_rows((*first, *rest), names_of(self.view))]
+        return [head, *_rows(self._causes_first, names_of(self.view))]
 
     def __str__(self) -> str:
         rows = self.table()
@@ -334,7 +335,7 @@ class GraphDiff(ItemSequence[Change]):
 
     def errors(self) -> list[str]:
         """Return lines with each error once, under a heading for each rule set that raises it."""
-        changes = (*self.causes, *(change for change in self if change.causes))
+        changes = self._causes_first
         both = [str(error) for change in self.both_refused for error in change.errors]
         sections = {
             f"{self.after.name} refuses": _error_texts(change.after for change in changes),
@@ -459,9 +460,7 @@ def diff(subject: Graph, before: RulesLike, after: RulesLike | None = None) -> G
 @overload
 def diff(subject: RulesLike, before: RulesLike, after: None = None) -> RulesDiff: ...
 def diff(
-    subject: Graph | RulesLike,
-    before: RulesLike,
-    after: RulesLike | None = None,
+    subject: Graph | RulesLike, before: RulesLike, after: RulesLike | None = None
 ) -> GraphDiff | RulesDiff:
     """Compare two rule sets: `diff("max", "jax")`, or a graph under both: `diff(g, "max", "jax")`.
 

@@ -86,7 +86,7 @@ def expression(location: Location) -> Expression | None:
     _, line, column, end_line, end_column = location.place
     if end_column <= column and end_line == line:
         return None
-    result = _expression(_text(location))
+    result = whole_expression(location)
     return result._replace(spans=()) if result and location.compound else result
 
 
@@ -97,7 +97,7 @@ def call_argument(
 
     Constants do not count. Returns -1 if the text is no call or has several such arguments.
     """
-    source = _expression(_text(location))
+    source = whole_expression(location)
     operands = [] if source is None else [source.operand(i) for i in range(len(source.spans))]
     others = [
         position
@@ -123,18 +123,21 @@ def with_dtype(text: str, dtype: str, always: bool = False) -> str:
 
     With `always`, a call without the keyword gets it.
     """
-    node = statement(text)
-    call = node.value if isinstance(node, (ast.Expr, ast.Assign)) else None
-    if not isinstance(call, ast.Call) or "\n" in text:
+    call = _call(text)
+    if call is None or "\n" in text:
         return ""
-    at = dtype_position(call)
-    values = [keyword.value for keyword in call.keywords if keyword.arg == "dtype"]
-    values += [] if at is None else call.args[at : at + 1]
-    for value in values:
+    for value in _dtype_arguments(call):
         return f"{text[: value.col_offset]}{dtype}{text[value.end_col_offset :]}"
     end = (call.end_col_offset or 0) - 1
     separator = ", " if call.args or call.keywords else ""
     return f"{text[:end]}{separator}dtype={dtype}{text[end:]}" if always else ""
+
+
+def _dtype_arguments(call: ast.Call) -> list[ast.expr]:
+    """Return the arguments of a call that are its dtype: that of the keyword, or of the place."""
+    at = dtype_position(call)
+    values = [keyword.value for keyword in call.keywords if keyword.arg == "dtype"]
+    return values + ([] if at is None else call.args[at : at + 1])
 
 
 def dtype_position(call: ast.Call) -> int | None:
@@ -151,9 +154,8 @@ def dtype_position(call: ast.Call) -> int | None:
 @lru_cache(maxsize=4096)
 def default_dtype(text: str) -> tuple[int, int] | None:
     """Return the span of `float`, `int` or `complex` as an argument of a call; None without it."""
-    node = statement(text)
-    call = node.value if isinstance(node, (ast.Expr, ast.Assign)) else None
-    if not isinstance(call, ast.Call) or "\n" in text:
+    call = _call(text)
+    if call is None or "\n" in text:
         return None
     for value in (*call.args, *(keyword.value for keyword in call.keywords)):
         if isinstance(value, ast.Name) and value.id in ("float", "int", "complex"):
@@ -211,8 +213,16 @@ def _assigned_names(tree: ast.Module | None) -> Mapping[int, str]:
 
 def is_a_call(text: str) -> bool:
     """Whether a text is a call, whose operands are those of a function."""
-    node = statement(text)
-    return isinstance(node, (ast.Expr, ast.Assign)) and isinstance(node.value, ast.Call)
+    return _call(text) is not None
+
+
+def _call(text: str) -> ast.Call | None:
+    """Return the call that is a text, or that it assigns; None of other texts."""
+    match statement(text):
+        case ast.Expr(value=ast.Call() as call) | ast.Assign(value=ast.Call() as call):
+            return call
+        case _:
+            return None
 
 
 def primary(text: str) -> bool:
@@ -415,25 +425,15 @@ def named_dtype(location: Location, dtype: DType) -> NamedDType | None:
 
 def _dtypes_asked(call: ast.Call) -> list[ast.Name | ast.Attribute]:
     """Return the names that a call has as its dtype, but for that of an array."""
-    values = [keyword.value for keyword in call.keywords if keyword.arg == "dtype"]
+    values = _dtype_arguments(call)
     if isinstance(call.func, ast.Attribute) and call.func.attr in ("astype", "to", "type", "view"):
         values += call.args[:1]
-    at = dtype_position(call)
-    values += [] if at is None else call.args[at : at + 1]
     names = (x for x in values if isinstance(x, (ast.Name, ast.Attribute)))
-    return [x for x in names if not _is_dtype(x) and not _is_of_array(x)]
+    return [x for x in names if isinstance(x, ast.Name) or not (_dtype_name(x) or _is_of_array(x))]
 
 
-def _is_of_array(node: ast.expr) -> bool:
-    match node:
-        case ast.Attribute(value=ast.Name(id="self")):
-            return False
-        case _:
-            return isinstance(node, ast.Attribute) and node.attr == "dtype"
-
-
-def _is_dtype(node: ast.expr) -> bool:
-    return bool(_dtype_name(node)) and not isinstance(node, ast.Name)
+def _is_of_array(node: ast.Attribute) -> bool:
+    return node.attr == "dtype" and ast.unparse(node) != "self.dtype"
 
 
 def _dtype_name(node: ast.expr | None) -> str:
@@ -545,10 +545,6 @@ class CastSyntax(NamedTuple):
     def dtype_of(self, dtype: DType) -> str:
         """Return the expression of a dtype."""
         return self.dtype.format(dtype=dtype)
-
-    def argument_of(self, dtype: DType) -> str:
-        """Return a dtype as an argument of a function."""
-        return self.argument.format(dtype=dtype)
 
     def number_of(self, text: str, dtype: DType) -> str:
         """Return a number of a dtype; "" if the library has no such dtype."""

@@ -102,16 +102,16 @@ def rebuilt(
     default: its old type). A graph read from text has the start of each expression and lacks the
     end, so that `g.scalar(2) + x` counts as `2 + x` there. Raises GraphError for an explicit graph.
     """
+    _require_implicit(graph, f"what {graph.rules_before!r} decided is in its casts already")
+    assumed = graph.symbols if assumed_types is None else assumed_types
+    return Rebuilding(graph, rules, assumed).run()
+
+
+def _require_implicit(graph: Graph, problem: str) -> None:
+    """Raise GraphError for an explicit graph."""
     if graph.rules_before is not None:
-        raise GraphError(
-            f"graph {graph.name!r} is explicit: what {graph.rules_before!r} decided is in its "
-            "casts already",
-            fix="take the graph as it was before implicit_cast",
-        )
-    rebuilding = Rebuilding(graph, rules, graph.symbols if assumed_types is None else assumed_types)
-    for symbol in graph.symbols:
-        rebuilding.add(symbol)
-    return rebuilding.finished()
+        fix = "take the graph as it was before implicit_cast"
+        raise GraphError(f"graph {graph.name!r} is explicit: {problem}", fix=fix)
 
 
 class Rebuilding:
@@ -143,6 +143,18 @@ class Rebuilding:
             each.args[0].index for each in graph.symbols if _writes_in_place(each)
         }
 
+    def run(self) -> Rebuilt:
+        """Rebuild all symbols, then set the inputs and the outputs of the new graph.
+
+        The twin of an input may be a cast of it.
+        """
+        new, old = self.new, self.old
+        for symbol in old.symbols:
+            self.add(symbol)
+        inputs = [x.args[0] if x.op is ops.cast else x for x in self._map_all(old.inputs)]
+        new.set_interface(inputs, old.input_names, self._map_all(old.outputs))
+        return Rebuilt(new, self.twins, self.refusals, _broken_promise(new), self.bodies)
+
     def add(self, symbol: Symbol) -> None:
         """Append the twin of the next symbol; None for a literal in an expression."""
         self.twins.append(None if symbol.index in self.literals.inside else self._twin(symbol))
@@ -151,16 +163,6 @@ class Rebuilding:
         """Return a cast of a new symbol that the old program does not have."""
         type_ = value.type.cast(to)
         return self.new.append(ops.cast, (value,), TO_DTYPE[to.code], type_, location)
-
-    def finished(self) -> Rebuilt:
-        """Set the inputs and outputs of the new graph and return the Rebuilt.
-
-        The twin of an input may be a cast of it.
-        """
-        new, old = self.new, self.old
-        inputs = [x.args[0] if x.op is ops.cast else x for x in self._map_all(old.inputs)]
-        new.set_interface(inputs, old.input_names, self._map_all(old.outputs))
-        return Rebuilt(new, self.twins, self.refusals, _broken_promise(new), self.bodies)
 
     def _map_all(self, symbols: Iterable[Symbol]) -> list[Symbol]:
         """Return the twins of symbols; note a refusal for a literal that the rules refuse."""
@@ -252,9 +254,7 @@ class Rebuilding:
         rebuilding = Rebuilding(body, self.new.rules, body.symbols)
         places = [x.index for x in body.inputs]
         rebuilding.input_types = dict(zip(places, types, strict=True))
-        for symbol in body.symbols:
-            rebuilding.add(symbol)
-        return rebuilding.finished()
+        return rebuilding.run()
 
     def _promoted(self, carry: TensorType, output: TensorType) -> TensorType:
         """Return the type with which a weak carry enters a loop's body again."""
@@ -296,30 +296,27 @@ class Rebuilding:
         return new.append(ops.cast, (value,), inference.attrs, inference.type, source)
 
     def _operands(self, symbol: Symbol) -> list[Any]:
-        """Return the twins of the operands; a literal in the expression as a Python number."""
-        return [self._operand(symbol, i, arg) for i, arg in enumerate(symbol.args)]
+        """Return the twins of the operands; a literal in the expression as a Python number.
 
-    def _operand(self, symbol: Symbol, position: int, arg: Symbol) -> Any:
-        if not is_literal(arg):
-            return self._map(arg)
-        # The user of a refused literal is inferred as if the literal stood in its expression.
-        if arg.index in self.refusals or self.literals.within(symbol, position):
-            return arg.attrs["literal"]
-        return self._map(arg)
+        The user of a refused literal is inferred as if the literal stood in its expression.
+        """
+        return [
+            arg.attrs["literal"]
+            if is_literal(arg) and (arg.index in self.refusals or self.literals.within(symbol, i))
+            else self._map(arg)
+            for i, arg in enumerate(symbol.args)
+        ]
 
     def _attrs(self, symbol: Symbol) -> Mapping[str, Any]:
         """Return the attributes; a `full` whose literal gave the dtype gets a new dtype."""
         attrs: Mapping[str, Any] = symbol.attrs
-        rules = self.new.rules
         if "loop" in attrs:  # which NumPy ran under the rules of the old graph
             attrs = {name: value for name, value in attrs.items() if name != "loop"}
         if symbol.index in self.input_types:
             return {**attrs, "dtype": self.input_types[symbol.index].dtype}
-        if symbol.op is not ops.full or attrs["literal"] is None:
-            return attrs
-        if own_dtype(self.old.rules, attrs["literal"]) is not symbol.dtype:
-            return attrs
-        return {**attrs, "dtype": rules.literal(attrs["literal"])}
+        number = attrs["literal"] if symbol.op is ops.full else None
+        is_own = number is not None and own_dtype(self.old.rules, number) is symbol.dtype
+        return {**attrs, "dtype": self.new.rules.literal(number)} if is_own else attrs
 
     def _note_refusal(self, symbol: Symbol, error: GraphirError) -> Symbol:
         """Record a refusal, and return a stand-in of the assumed type for the symbol's users."""
@@ -410,11 +407,7 @@ def retyped(graph: Graph, dtype: DTypeLike, rules: RulesLike | None = None) -> R
     if not to.is_float or to.weak:
         problem = "as_dtype: the dtype of all floats is a float dtype"
         raise GraphError(problem, got=str(to), fix="use as_dtype='bfloat16'")
-    if graph.rules_before is not None:
-        raise GraphError(
-            f"graph {graph.name!r} is explicit: its casts have the dtypes that it was built with",
-            fix="take the graph as it was before implicit_cast",
-        )
+    _require_implicit(graph, "its casts have the dtypes that it was built with")
     own = graph.rules if to in graph.rules.dtypes else "jax"
     new = _Retyping(graph, rules_named(own if rules is None else rules), to).run()
     if new.refusals:
@@ -430,26 +423,22 @@ class _Retyping(Rebuilding):
         self.to = to
         self._scaled = _scaled_integers(graph, to)
 
-    def run(self) -> Rebuilt:
-        """Rebuild all symbols."""
-        for symbol in self.old.symbols:
-            self.add(symbol)
-            twin = self.twins[-1]
-            if twin is not None and symbol.index not in self._scaled:
-                self.twins[-1] = self._in_dtype(twin)
-        return self.finished()
-
-    def _in_dtype(self, twin: Symbol) -> Symbol:
-        """Return a value cast to the dtype if it is a float of another one."""
-        return self._cast(twin, self.to, twin.location)
+    def add(self, symbol: Symbol) -> None:
+        """Append the twin of the next symbol, in the dtype."""
+        super().add(symbol)
+        twin = self.twins[-1]
+        if twin is not None and symbol.index not in self._scaled:
+            self.twins[-1] = self._cast(twin, self.to, twin.location)
 
     def _cast(self, value: Symbol, to: DType, location: Location) -> Symbol:
+        """Return a value cast to a dtype if it is a float of another one."""
         if not value.dtype.is_float or value.dtype.weak or value.dtype is to:
             return value
         return self.converted(value, to, location)
 
     def _alone(self, symbol: Symbol) -> Symbol:
-        return self._in_dtype(super()._alone(symbol))
+        literal = super()._alone(symbol)
+        return self._cast(literal, self.to, literal.location)
 
     def _attrs(self, symbol: Symbol) -> Mapping[str, Any]:
         attrs = super()._attrs(symbol)
@@ -510,7 +499,11 @@ class Literals:
                 if is_literal(arg):
                     first.setdefault(arg.index, symbol)
         symbols = graph.symbols
-        self.inside = {i for i, user in first.items() if self._begins_in(symbols[i], user)}
+        self.inside = {
+            i
+            for i, user in first.items()
+            if _together(symbols[i], user) or not self.alone(symbols[i])
+        }
 
     def within(self, user: Symbol, position: int) -> bool:
         """Whether an operand is a literal in the expression of its user."""
@@ -522,9 +515,6 @@ class Literals:
     def alone(self, literal: Symbol) -> bool:
         """Whether a literal has the dtype that its rules give a lone Python number."""
         return own_dtype(self.graph.rules, literal.attrs["literal"]) is literal.dtype
-
-    def _begins_in(self, literal: Symbol, user: Symbol) -> bool:
-        return _together(literal, user) or not self.alone(literal)
 
     def _dtype_beside(self, user: Symbol, position: int) -> DType | None:
         """Return the dtype that the other operands of an op would give a literal, or None."""

@@ -117,7 +117,8 @@ def expression_text(site: CallSite, part: int = 0) -> str:
             code, at = site
             positions = list(code.co_positions())
             place = positions[at // 2]
-            same = [i for i in _formatting(code) if positions[i // 2] == place]
+            formatting = [x for x in dis.get_instructions(code) if x.opname in _FORMATTING]
+            same = [x.offset for x in formatting if positions[x.offset // 2] == place]
             if at in same and len(same) == len(parts):
                 return ast.unparse(parts[same.index(at)].value)
         if isinstance(node, (ast.Tuple, ast.Name)):
@@ -140,11 +141,8 @@ def expression_text(site: CallSite, part: int = 0) -> str:
     return ""
 
 
-def _formatting(code: CodeType) -> Iterator[int]:
-    """Yield the offsets of the instructions that format a value."""
-    for instruction in dis.get_instructions(code):
-        if instruction.opname in ("FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC"):
-            yield instruction.offset
+_FORMATTING = _names("FORMAT_VALUE FORMAT_SIMPLE FORMAT_WITH_SPEC")
+"""The instructions that format a value."""
 
 
 def _formatted(node: ast.JoinedStr) -> Iterator[ast.FormattedValue]:
@@ -245,7 +243,8 @@ class _Flow:
                 is_stored = isinstance(node, ast.Name) and not self._is_loaded(parent)
                 return is_stored or (self._is_loaded(parent) and self.leaves(parent))
             case ast.BinOp():
-                return self._operation_leaves(parent, node)
+                other = parent.right if node is parent.left else parent.left
+                return _is_plain(other) and self.leaves(parent)  # one with an array goes on
             case ast.BoolOp():
                 return node is parent.values[-1] and self.leaves(parent)
             case ast.Compare(ops=[_, _, *_]):
@@ -295,11 +294,6 @@ class _Flow:
         if name in _COLLECTING or name in ("sort", "clear", "close", "pop"):
             return True
         return name in _ON_NUMBERS and self.leaves(call)
-
-    def _operation_leaves(self, operation: ast.BinOp, node: ast.AST) -> bool:
-        """Whether an operation of Python on a number leaves; one with an array goes on."""
-        other = operation.right if node is operation.left else operation.left
-        return _is_plain(other) and self.leaves(operation)
 
     def _targets_leave(self, target: ast.AST) -> bool:
         """Whether what the program assigns to a target only leaves."""

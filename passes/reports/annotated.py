@@ -372,11 +372,9 @@ def _hints(file: AnnotatedFile) -> Iterator[dict[str, Any]]:
 
 
 def _type_json(type_: TensorType) -> dict[str, Any] | None:
-    return (
-        None
-        if type_ is UNKNOWN
-        else {"dtype": str(type_.dtype), "shape": list(map(size_json, type_.shape))}
-    )
+    if type_ is UNKNOWN:
+        return None
+    return {"dtype": str(type_.dtype), "shape": list(map(size_json, type_.shape))}
 
 
 def _cast_json(row: CastRow, count: int) -> dict[str, Any]:

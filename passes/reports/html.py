@@ -317,17 +317,14 @@ def cells(site: CastSite, report: CastReport, href: str | None = None) -> Iterat
 
 
 def _measured_cells(site: CastSite) -> Iterator[ReportCell]:
-    changed, error, measure = (
-        ReportCell("Changed", "", -1),
-        ReportCell("Error", "", -1),
-        site.measured,
-    )
-    if measure is not None:
+    measure = site.measured
+    if measure is None:
+        yield from (ReportCell(title, "", -1) for title in ("Changed", "Error"))
+    else:
         part = measure.changed / measure.elements if measure.elements else 0
-        changed = ReportCell("Changed", f"{measure.changed:,} of {measure.elements:,}", part)
+        yield ReportCell("Changed", f"{measure.changed:,} of {measure.elements:,}", part)
         relative = f"{measure.relative:.1e}" if measure.changed else ""
-        error = ReportCell("Error", relative, measure.relative)
-    yield from (changed, error)
+        yield ReportCell("Error", relative, measure.relative)
     yield ReportCell("Share", text(phrases.share(site)), -1 if site.share is None else site.share)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphir.decorators import uncollected
 from graphir.passes.analysis.casts.measured import plain
-from graphir.passes.analysis.explanations.causes import DtypeCause, LossCause, Remedy
+from graphir.passes.analysis.explanations.causes import DtypeCause, Remedy
 from graphir.passes.reports import phrases
 from graphir.passes.reports.sentences import Sentence, answers_of_rows
 from graphir.public import DType
@@ -57,16 +57,13 @@ def _cause(report: CastReport, sentence: Sentence) -> dict[str, Any]:
     cause = sentence.cause
     assert cause is not None
     birth = cause.birth if isinstance(cause, DtypeCause) else None
-    facts: dict[str, Any] = {}
-    if isinstance(cause, (DtypeCause, LossCause)):
-        facts = {name: _plain(getattr(cause, name)) for name in ("before", "after")}
     return {
         "question": cause.question,
         "text": sentence.text,
         "outputs": [report.output_name(number) for number in cause.outputs],
         "location": cause.place.to_json(),
         "birth": None if birth is None else birth.location.to_json(),
-        **facts,
+        **{name: _plain(getattr(cause, name)) for name in ("before", "after")},
         "fix": None if cause.fix is None else fix_json(cause.fix),
     }
 

@@ -69,29 +69,19 @@ def _is_loss(row: CastRow) -> bool:
     return row.kind in VERBS
 
 
-VERBS: dict[str, str] = {
-    "wrap": "wrapped",
-    "overflow": "overflowed",
-    "underflow": "became 0",
-    "invalid": "became NaN",
-    "cancellation": "are mostly the errors of the operands",
-    "absorption": "lost half of the smaller operand or more",
-    "accumulation": "carry the roundings of many steps",
-    "rounding": "were rounded",
+_LOSSES: dict[str, tuple[str, str]] = {
+    "wrap": ("wrapped", "wraps {}"),
+    "overflow": ("overflowed", "overflows in {}"),
+    "underflow": ("became 0", "underflows to 0 in {}"),
+    "invalid": ("became NaN", "makes NaN in {}"),
+    "cancellation": ("are mostly the errors of the operands", "cancels most digits of {}"),
+    "absorption": ("lost half of the smaller operand or more", "absorbs the smaller operand in {}"),
+    "accumulation": ("carry the roundings of many steps", "accumulates roundings in {}"),
+    "rounding": ("were rounded", "rounds {}"),
 }
+VERBS = {kind: verb for kind, (verb, _) in _LOSSES.items()}
 """What happened to the elements of a step that lost values, by the kind of loss."""
-
-
-ACTS: dict[str, str] = {
-    "wrap": "wraps {}",
-    "overflow": "overflows in {}",
-    "underflow": "underflows to 0 in {}",
-    "invalid": "makes NaN in {}",
-    "cancellation": "cancels most digits of {}",
-    "absorption": "absorbs the smaller operand in {}",
-    "accumulation": "accumulates roundings in {}",
-    "rounding": "rounds {}",
-}
+ACTS = {kind: act for kind, (_, act) in _LOSSES.items()}
 """What a step does to a number of its elements, by the kind of loss."""
 
 
@@ -366,7 +356,7 @@ MAX_PLACES = 4
 def uses(site: CastSite) -> str:
     """Return the number of uses, and the places besides the site's own: `3, also at a.py:7:5`."""
     _, *further = site.places
-    places = [printable(rows[0].location.layered) for rows in further[:MAX_PLACES]]
+    places = [printable(place.layered) for place in further[:MAX_PLACES]]
     if len(further) > MAX_PLACES:
         places.append(count_text(len(further) - MAX_PLACES, "other place"))
     return f"{site.times}, also at {', '.join(places)}" if places else str(site.times)

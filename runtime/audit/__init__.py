@@ -7,9 +7,4 @@ from graphir.import_names import import_lazily
 if TYPE_CHECKING:
     from graphir.runtime.audit.audit import audit as audit
 
-import_lazily(
-    __name__,
-    {
-        "graphir.runtime.audit.audit": "audit",
-    },
-)
+import_lazily(__name__, {"graphir.runtime.audit.audit": "audit"})

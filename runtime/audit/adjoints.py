@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -35,6 +36,7 @@ _STEP = 2.0**-20
 """The relative step of a derivative."""
 
 
+@dataclass(eq=False)
 class StepValues:
     """One op on the operands of both runs, as float64 or complex128, whole or in a block.
 
@@ -45,37 +47,31 @@ class StepValues:
     call of which the symbol is a result.
     """
 
-    def __init__(
-        self,
-        symbol: Symbol,
-        read_wide: Callable[[int], Array],
-        read_real: Callable[[int], Array],
-        erring: Container[int],
-        evaluate: Callable[[Sequence[Array]], Array],
-        settings: Mapping[str, Any],
-        call: CallResult | None = None,
-    ) -> None:
-        self.symbol, self.evaluate, self.settings = symbol, evaluate, settings
-        self.call = call
-        self.pulled: tuple[Array, Sequence[Array | None] | None] | None = None
-        """The last adjoint that a rule pulled through the call, and those of the operands."""
-        self._read_wide, self._read_real, self._erring = read_wide, read_real, erring
+    symbol: Symbol
+    read_wide: Callable[[int], Array]
+    read_real: Callable[[int], Array]
+    erring: Container[int]
+    evaluate: Callable[[Sequence[Array]], Array]
+    settings: Mapping[str, Any]
+    call: CallResult | None = None
+    pulled: tuple[Array, Sequence[Array | None] | None] | None = None
+    """The last adjoint that a rule pulled through the call, and those of the operands."""
 
     @lazy
     def real(self) -> list[Array]:
         """The operands of the reference run."""
-        return [self._read_real(i) for i in range(len(self.symbol.args))]
+        return [self.read_real(i) for i in range(len(self.symbol.args))]
 
     @lazy
     def wide(self) -> list[Array]:
         """The operands of the wide run."""
         real = self.real
-        return [self._read_wide(i) if i in self._erring else x for i, x in enumerate(real)]
+        return [self.read_wide(i) if i in self.erring else x for i, x in enumerate(real)]
 
     @lazy
     def result(self) -> Array:
         """The result of the wide run."""
-        return self._read_wide(-1)
+        return self.read_wide(-1)
 
     @lazy
     def local(self) -> Array:

@@ -17,7 +17,7 @@ from graphir.passes.analysis.casts import CastReport, Measured, OutputError, Uns
 from graphir.passes.analysis.explanations.causes import LossCause
 from graphir.public import Graph, Symbol
 from graphir.runtime.audit.blame import Blame, Output
-from graphir.runtime.audit.effects import is_same, masked_effect, measure, merge
+from graphir.runtime.audit.effects import is_same, masked_effect, measure
 from graphir.runtime.audit.fix_trials import with_measured_fixes
 from graphir.runtime.audit.losses import LossySteps
 from graphir.runtime.audit.opaque import RecordedFacts, Unknown
@@ -153,7 +153,7 @@ def run_in_step(state: AuditState) -> None:
         at = symbol.index
         if at in places:
             measured = measure(*masked_effect(run, symbol))
-            measures[at] = merge(measures[at], measured) if at in measures else measured
+            measures[at] = Measured.merge(*filter(None, (measures.get(at), measured)))
         losses.scan(run, symbol)
         for truth in reads.get(at, ()):
             state.same[at, truth] = is_same(run, symbol, truth)

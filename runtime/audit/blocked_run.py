@@ -175,12 +175,10 @@ def keep_freed_memory() -> None:
 
 def as_floats(values: Array, dtype: DType) -> Array:
     """Return values of a dtype, or wide values, as float64 or complex128."""
+    wide = DType.complex128 if dtype.is_complex else DType.float64
     if values.dtype == object:
-        values, dtype = (
-            round_numbers(values),
-            DType.complex128 if dtype.is_complex else DType.float64,
-        )
-    return convert(values, dtype, DType.complex128 if dtype.is_complex else DType.float64)
+        values, dtype = round_numbers(values), wide
+    return convert(values, dtype, wide)
 
 
 _RUN = 1 << 12

@@ -137,10 +137,8 @@ def numbers(array: NDArray[Any], dtype: DType, parts: int = 1) -> Numbers:
         columns = [x.real for x in values], [x.imag for x in values]
         return Numbers(tuple(map(_part_of_objects, columns[:parts])))
     split: Any = array  # NumPy's stubs lack .real and .imag of general arrays
-    if parts == 1 or not dtype.is_complex:
-        nothing = np.zeros(array.shape)
-        return Numbers((_part(split.real, dtype.part), ExactPart(nothing, NO_LOW))[:parts])
-    return Numbers((_part(split.real, dtype.part), _part(split.imag, dtype.part)))
+    columns = (split.real,) if parts == 1 else (split.real, split.imag)
+    return Numbers(tuple(_part(x, dtype.part) for x in columns))
 
 
 def _part(array: NDArray[Any], dtype: DType) -> ExactPart:

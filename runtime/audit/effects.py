@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -148,24 +147,8 @@ def measure(before: NDArray[Any], after: NDArray[Any], source: DType, target: DT
     if source.exact_in(target):
         return Measured(before.size)
     old, new = before.reshape(-1), after.reshape(-1)
-    block_measures = (_block(old[at], new[at], source, target) for at in blocks(old.size))
-    return reduce(merge, block_measures, Measured(0))
-
-
-def merge(first: Measured, second: Measured) -> Measured:
-    """Merge the measurements of one cast on two arrays."""
-    worse = max((first, second), key=lambda m: (m.relative, m.worst is not None))
-    return Measured(
-        first.elements + second.elements,
-        first.changed + second.changed,
-        first.overflowed + second.overflowed,
-        first.underflowed + second.underflowed,
-        first.nan_made + second.nan_made,
-        worse.relative,
-        max(first.ulps, second.ulps),
-        worse.worst,
-        greatest=max(first.greatest, second.greatest),
-    )
+    block_measures = [_block(old[at], new[at], source, target) for at in blocks(old.size)]
+    return Measured.merge(*block_measures) if block_measures else Measured(0)
 
 
 _ROUNDING = (DType.float16, DType.bfloat16, DType.float32)

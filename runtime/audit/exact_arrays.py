@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from operator import attrgetter, methodcaller
 from typing import Any, TypeAlias
 
@@ -340,36 +339,23 @@ ELEMENTWISE: Mapping[Op, Callable[..., Any]] = {
 """Arithmetic on each element."""
 
 
-def _reduce(function: np.ufunc, x: Array, axis: Any, keepdims: bool) -> Any:
-    return function.reduce(x, axis=axis, keepdims=keepdims)
-
-
 def _sum_where(x: Array, mask: Array, **settings: Any) -> Any:
-    total = _reduce(np.add, np.where(mask, x, 0), settings["axis"], settings["keepdims"])
+    axis, keepdims = settings["axis"], settings["keepdims"]
+    total: Any = np.add.reduce(np.where(mask, x, 0), axis, keepdims=keepdims)
     return total + (settings.get("initial") or 0)
-
-
-def _accumulate(function: np.ufunc, x: Array, axis: int) -> Any:
-    return function.accumulate(x, axis=axis)
 
 
 def _matmul(x: Array, y: Array, layout: Any = None) -> Any:
     return np.matmul(x, y)
 
 
-def _tensordot(x: Array, y: Array, axes: tuple[Sequence[int], Sequence[int]]) -> Any:
-    return np.tensordot(x, y, axes)
-
-
+_ROWS = ops.sum, ops.prod, ops.cumulative_sum, ops.cumulative_prod
 WHOLE: Mapping[Op, Callable[..., Any]] = {
+    **{op: KERNEL_TABLES["numpy"][op.name] for op in _ROWS},
     ops.pow: np.power,
-    ops.sum: partial(_reduce, np.add),
     ops.numpy_sum: _sum_where,
-    ops.prod: partial(_reduce, np.multiply),
-    ops.cumulative_sum: partial(_accumulate, np.add),
-    ops.cumulative_prod: partial(_accumulate, np.multiply),
     ops.matmul: _matmul,
-    ops.tensordot: _tensordot,
+    ops.tensordot: np.tensordot,
     ops.outer: np.multiply.outer,
 }
 """Powers, and arithmetic on several elements, whose order matters to floats: of integers alone."""

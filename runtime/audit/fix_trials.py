@@ -19,7 +19,7 @@ from graphir.passes.analysis.explanations.causes import DtypeCause, LossCause, R
 from graphir.passes.analysis.explanations.dtype_walk import DtypeWalk, ProgramFacts
 from graphir.passes.analysis.explanations.edits import Edit
 from graphir.passes.analysis.explanations.loss_causes import line_remedy
-from graphir.passes.analysis.rebuild import Rebuilding, Rebuilt
+from graphir.passes.analysis.rebuild import Rebuilding
 from graphir.passes.rewriter import bodies_of
 from graphir.public import DType, Graph, GraphirError, Symbol, ops
 from graphir.runtime.audit.trials import eps, most_left
@@ -176,14 +176,12 @@ class _Editing(Rebuilding):
         self.walk = walk
         self._kept_literals: dict[int, Symbol] = {}
 
-    def run(self) -> Rebuilt:
-        """Rebuild all symbols."""
-        for symbol in self.old.symbols:
-            self.add(symbol)
-            twin, to = self.twins[-1], self.walk.dtypes[symbol.index]
-            if twin is not None and not symbol.args and to is not None:
-                self.twins[-1] = self._cast(twin, to)
-        return self.finished()
+    def add(self, symbol: Symbol) -> None:
+        """Append the twin of the next symbol, in the dtype of the walk."""
+        super().add(symbol)
+        twin, to = self.twins[-1], self.walk.dtypes[symbol.index]
+        if twin is not None and not symbol.args and to is not None:
+            self.twins[-1] = self._cast(twin, to)
 
     def _cast(self, value: Symbol, to: DType) -> Symbol:
         if value.dtype is to or value.dtype.family == "bool" or to.weak:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from math import isfinite, sqrt
+from math import isfinite, prod, sqrt
 from operator import is_
 from typing import Any, NamedTuple, TypeAlias
 
@@ -230,13 +230,10 @@ def with_calls(
     left = [item for item in inputs if item[0].index not in results]
     new_graph.set_interface((values[x.index] for x, *_ in left), (name for _, name, _ in left))
     steps = tuple(step for step in facts.steps if not _is_measured(step))
-    new = facts._replace(steps=steps).remap([values[x.index] for x in _symbols(facts, steps)])
+    rest = facts._replace(steps=steps)
+    new = rest.remap([values[x.index] for x in rest.symbols()])
     new = new._replace(calls=calls, observed={**new.observed, **observed})
     return new_graph, [array for *_, array in left], new
-
-
-def _symbols(facts: RecordedFacts, steps: tuple[OpaqueStep, ...]) -> Sequence[Symbol]:
-    return facts._replace(steps=steps).symbols()
 
 
 def _is_measured(step: OpaqueStep) -> bool:
@@ -402,7 +399,8 @@ def disagreement(local: Array, actual: Array, symbol: Symbol, precision: int | N
     finite = np.isfinite(size)
     greatest = float(size.max(where=finite, initial=0.0))
     eps = 2.0 ** (1 - min(dtype.part.precision, precision or dtype.part.precision))
-    terms = max((_size(x) for x in symbol.args), default=1)
+    sizes = (prod(dim for dim in x.shape if isinstance(dim, int)) for x in symbol.args)
+    terms = max(sizes, default=1)
     bound = min(8 * eps * sqrt(max(terms, 1)), GREATEST)
     error = np.abs(actual - local)
     least = 0.0 if dtype.part.format is None else 4 * dtype.part.format.least
@@ -418,10 +416,3 @@ def disagreement(local: Array, actual: Array, symbol: Symbol, precision: int | N
         f"differs from the run by {share:.2g} in wide arithmetic on the run's operands: more than "
         f"rounding explains, {bound:.2g}"
     )
-
-
-def _size(symbol: Symbol) -> int:
-    size = 1
-    for dim in symbol.shape:
-        size *= dim if isinstance(dim, int) else 1
-    return size

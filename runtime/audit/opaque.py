@@ -62,9 +62,13 @@ class OpaqueStep:
         return bool(self.results) and not self.exact and conversion_inside(*dtypes) != ""
 
     def remap(self, twins: Mapping[int, Symbol]) -> OpaqueStep:
-        """Return the step in another graph; `twins` maps the indices here to symbols there."""
+        """Return the step in another graph; `twins` maps the indices here to symbols there.
+
+        An operand without a twin is left out.
+        """
         results = tuple(twins[x.index] for x in self.results)
-        operands = self.operands and tuple(twins[x.index] for x in self.operands)
+        known = (x.index for x in self.operands or () if x.index in twins)
+        operands = self.operands and tuple(twins[place] for place in known)
         return replace(self, results=results, operands=operands)
 
 
@@ -116,15 +120,8 @@ class RecordedFacts(NamedTuple):
         symbols_named = [
             symbol for step in self.steps for symbol in (*step.results, *(step.operands or ()))
         ]
-        masks = (*self.masks, *self.masks.values())
-        return (
-            *symbols_named,
-            *self.pins.values(),
-            *masks,
-            *self.observed,
-            *(self.arguments or ()),
-            *self.calls,
-        )
+        named = (*symbols_named, *self.pins.values(), *self.masks, *self.masks.values())
+        return (*named, *self.observed, *(self.arguments or ()), *self.calls)
 
     def remap(self, new: Iterable[Symbol]) -> RecordedFacts:
         """Return the same facts for another graph; `new` are the twins of `symbols()`, in order."""
@@ -146,15 +143,8 @@ class RecordedFacts(NamedTuple):
         `twins` has its symbol for each symbol here.
         """
         mapping = {place: twin for place, twin in enumerate(twins) if twin is not None}
-        steps = [
-            replace(
-                step,
-                operands=step.operands and tuple(x for x in step.operands if x.index in mapping),
-            )
-            for step in self.steps
-        ]
         calls = {mapping[symbol.index]: call for symbol, call in self.calls.items()}
-        steps = tuple(step.remap(mapping) for step in steps)
+        steps = tuple(step.remap(mapping) for step in self.steps)
         return RecordedFacts(steps, calls=calls, as_dtype=dtype)
 
 

@@ -209,11 +209,8 @@ def _widens(cast: Symbol) -> bool:
 
 def _literals(report: CastReport) -> dict[int, complex]:
     """Return the Python numbers of constants whose dtype rounds them, by symbol index."""
-    return {
-        row.symbol.index: row.witness
-        for row in report
-        if row.kind == "literal" and row.symbol.op is ops.constant and row.witness is not None
-    }
+    rows = (x for x in report if x.kind == "literal" and x.symbol.op is ops.constant)
+    return {x.symbol.index: x.witness for x in rows if x.witness is not None}
 
 
 def _size(dim: Size, sizes: Mapping[str, int]) -> int:

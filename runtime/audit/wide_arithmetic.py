@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter, is_
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -64,7 +63,6 @@ _GROWING = {
 """Ops on integers whose results may exceed the range of their operands."""
 OF_RUN = frozenset(("dtype", "loop"))
 """The attributes of what the program ran, which wide arithmetic does without."""
-NOTHING_ELSE: Mapping[str, Any] = MappingProxyType({})
 _code = attrgetter("code")
 
 
@@ -227,32 +225,28 @@ class WideArithmetic:
         symbol: Symbol,
         sources: tuple[DType, ...],
         dtypes: tuple[DType, ...] | None = None,
-        attrs: Mapping[str, Any] = NOTHING_ELSE,
     ) -> tuple[Inference, Evaluation]:
         """Return the cached inference and evaluation of an op on operands of wide dtypes `sources`.
 
         The op computes in `dtypes`, by default those of the operands; joined ones are the widest.
-        `attrs` replace attributes of the symbol.
         """
         types = [x.type for x in symbol.args]
-        key = symbol.op, symbol.attrs, *map(_code, sources), dtypes, *attrs.items(), *types
+        key = symbol.op, symbol.attrs, *map(_code, sources), dtypes, *types
         entry = self._evaluations.get(key)
         if entry is None:
-            inference = self._infer(symbol, dtypes or sources, attrs)
+            inference = self._infer(symbol, dtypes or sources)
             evaluation = Evaluation(symbol.op, inference, sources, self.sizes, self.graph.tf32)
             entry = self._evaluations[key] = inference, evaluation
         return entry
 
-    def _infer(
-        self, symbol: Symbol, dtypes: tuple[DType, ...], new_attrs: Mapping[str, Any]
-    ) -> Inference:
+    def _infer(self, symbol: Symbol, dtypes: tuple[DType, ...]) -> Inference:
         positions = symbol.op.signature.promoted or range(len(dtypes))
         join = max((dtypes[i] for i in positions), key=WIDE_DTYPES.index)
         types = [
             arg.type.cast(join if i in positions else WIDE[arg.dtype.family])
             for i, arg in enumerate(symbol.args)
         ]
-        attrs: Mapping[str, Any] = {**symbol.attrs, **new_attrs} if new_attrs else symbol.attrs
+        attrs: Mapping[str, Any] = symbol.attrs
         if not attrs.keys().isdisjoint(OF_RUN):
             attrs = {name: value for name, value in attrs.items() if name not in OF_RUN}
         return infer(self.graph.rules, symbol.op, types, attrs)

@@ -44,11 +44,7 @@ class RecordedRun(BlockedRun):
     """
 
     def __init__(
-        self,
-        graph: Graph,
-        arrays: Sequence[Array],
-        sizes: dict[str, int],
-        facts: RecordedFacts,
+        self, graph: Graph, arrays: Sequence[Array], sizes: dict[str, int], facts: RecordedFacts
     ) -> None:
         super().__init__(graph, arrays, sizes, facts.watched)
         self.facts = facts

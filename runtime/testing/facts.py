@@ -14,10 +14,9 @@ from itertools import chain
 from typing import Any, cast
 
 from graphir.passes import Policy
-from graphir.passes.analysis.casts.rows import CastRow
+from graphir.passes.analysis.casts.conversion import CastWalk
+from graphir.passes.analysis.casts.rows import CastRow, ImpliedUses
 from graphir.passes.analysis.casts.sites import CastSite
-from graphir.passes.analysis.casts.uses import ImpliedUses
-from graphir.passes.analysis.casts.walk import CastWalk
 from graphir.passes.analysis.diff import GraphDiff
 from graphir.passes.reports.phrases import witness
 from graphir.public import DType, Graph, Location, Symbol, ops, rules

@@ -9,11 +9,6 @@ from graphir.passes.rewriter import origins_of
 from graphir.public import DType, Graph, Symbol, ops
 
 
-def _is_of_program(cast: Symbol) -> bool:
-    """Whether an inserted cast is part of the program: it stores a value, or autocast makes it."""
-    return cast.origins[0].stores or cast.origins[0].kind == "autocast"
-
-
 def stores(symbol: Symbol) -> bool:
     """Whether a symbol is the cast of a value that the program stores in an array."""
     return symbol.op is ops.cast and bool(symbol.origins) and symbol.origins[0].rule == ASSIGN
@@ -28,8 +23,9 @@ def uncast(symbol: Symbol, stored: bool = False) -> Symbol:
     """
     while True:
         op = symbol.op
-        is_inserted = op is ops.cast and symbol.origins and not _is_of_program(symbol)
-        is_inserted = is_inserted or (stored and stores(symbol))
+        origins = symbol.origins if op is ops.cast else ()
+        is_of_program = not origins or origins[0].stores or origins[0].kind == "autocast"
+        is_inserted = not is_of_program or (stored and stores(symbol))
         enters = type(op) is Junction and op.enters
         if not enters and (not is_inserted or in_call(symbol)):
             return symbol

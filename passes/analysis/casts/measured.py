@@ -44,11 +44,10 @@ class Measured:
     """The relative error, in the Euclidean norm, that a library's call makes of its operands'."""
 
     @classmethod
-    def merge(cls, measures: Iterable[Measured]) -> Measured | None:
-        """Merge measurements: sum the counts, take the largest errors; None of no measurements."""
-        each = list(measures)
-        if len(each) < 2:
-            return each[0] if each else None
+    def merge(cls, *each: Measured) -> Measured:
+        """Merge measurements: sum the counts, take the largest errors."""
+        if len(each) == 1:
+            return each[0]
         counts = {name: sum(getattr(measure, name) for measure in each) for name in _COUNTS}
         worst = max(each, key=lambda measure: (measure.worst is not None, measure.relative))
         received = [x.received for x in each if x.received is not None]
@@ -194,18 +193,16 @@ def parts_unseen(graph: Graph) -> list[Unseen]:
     These are live calls of other libraries' functions, and the values that a source made as it
     traced the program.
     """
-    calls = (
-        Unseen(
-            call.attrs["callee"].name, call.location, f"is not entered, and {inside}", casts=True
-        )
-        for call in _live_calls(graph)
-        if (inside := casts_inside(call.attrs["callee"], call.args, call.type))
-    )
-    folded = (
+    parts = [
         Unseen(part.what, part.location, part.reason, casts=not part.decides, decides=part.decides)
         for part in graph.provenance.unseen
-    )
-    return unique_parts([*folded, *calls])
+    ]
+    for call in _live_calls(graph):
+        callee = call.attrs["callee"]
+        if inside := casts_inside(callee, call.args, call.type):
+            reason = f"is not entered, and {inside}"
+            parts.append(Unseen(callee.name, call.location, reason, casts=True))
+    return unique_parts(parts)
 
 
 def _live_calls(graph: Graph) -> Iterator[Symbol]:

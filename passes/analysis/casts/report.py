@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cached_property
 from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
@@ -23,7 +23,7 @@ from graphir.ir.liveness import live_mask
 from graphir.location import INTERMEDIATE
 from graphir.loss import LOSS_KINDS, Loss, LossKind
 from graphir.passes.analysis import ItemSequence
-from graphir.passes.analysis.casts.conversion import CastConversion, Kind, StepLoss
+from graphir.passes.analysis.casts.conversion import CastConversion, CastWalk, Kind, StepLoss
 from graphir.passes.analysis.casts.measured import (
     ExactValue,
     Measured,
@@ -32,17 +32,15 @@ from graphir.passes.analysis.casts.measured import (
     parts_unseen,
     unique_parts,
 )
-from graphir.passes.analysis.casts.rows import CastRow
+from graphir.passes.analysis.casts.rows import CastRow, Uses
 from graphir.passes.analysis.casts.sites import CastSites, LayerTotals, layers, ranked
-from graphir.passes.analysis.casts.uses import Uses
-from graphir.passes.analysis.casts.walk import CastWalk
 from graphir.passes.analysis.diff import GraphDiff
 from graphir.passes.analysis.explanations.causes import DtypeCause, LossCause, Remedy
 from graphir.passes.analysis.explanations.dtype_causes import dtype_causes, made_narrow
 from graphir.passes.analysis.explanations.edits import Edit
 from graphir.passes.analysis.explanations.fixes import loss_edit
 from graphir.passes.analysis.explanations.loss_causes import explained_losses
-from graphir.passes.analysis.policies.patterns import cast_pattern
+from graphir.passes.analysis.policies.patterns import CastPattern, cast_pattern
 from graphir.passes.implicit_cast import implicit_cast
 from graphir.promotion import RulesLike
 from graphir.public import DType, Graph, GraphError, Symbol, ops, rules
@@ -131,7 +129,7 @@ class CastReport(ItemSequence[CastRow]):
         _require_choice(kind, (*get_args(Kind), *get_args(StepLoss)), "a cast is")
         _require_choice(loss, LOSS_KINDS, "a cast can lose")
         wanted_dtype = None if dtype is None else DType(dtype)
-        patterns = [cast_pattern(word) for word in matching]
+        patterns = [cast_pattern(word) for word in matching] or [CastPattern()]
 
         def satisfies(row: CastRow) -> bool:
             return (
@@ -140,14 +138,11 @@ class CastReport(ItemSequence[CastRow]):
                 and (layer is None or _is_within(row.layer, layer))
                 and (wanted_dtype is None or wanted_dtype in (row.source, row.target))
                 and (loss is None or loss in row.loss.kinds)
-                and (
-                    not patterns
-                    or any(x.matches(row.source, row.target, row.loss) for x in patterns)
-                )
+                and any(x.matches(row.source, row.target, row.loss) for x in patterns)
             )
 
-        rows, losses = filter(satisfies, self.rows), filter(satisfies, self.losses)
-        report = self._with(rows=tuple(rows), losses=tuple(losses), _whole=self.unfiltered)
+        rows, losses = (tuple(filter(satisfies, x)) for x in (self.rows, self.losses))
+        report = self._with(rows=rows, losses=losses, _whole=self.unfiltered)
         report._layer = self._layer if layer is None else layer
         return report.in_full() if kind is not None or exact else report
 
@@ -297,15 +292,12 @@ class CastReport(ItemSequence[CastRow]):
             unseen=tuple(unique_parts([*unseen, *self.unseen])),
             loss_causes=tuple(causes),
         )
-        shares: dict[int, tuple[float, ...] | None] = {}
         for row in (*new.rows, *new.losses):
             place = row.symbol.index
-            if place not in shares:
-                parts = tuple((error.shares or {}).get(place, 0.0) for error in outputs)
-                numbers = tuple(part for part in parts if part is not None)
-                is_known = has_shares and len(numbers) == len(parts)
-                shares[place] = numbers if is_known else None
-            row.measured, row.shares = measures.get(place), shares[place]
+            parts = [(error.shares or {}).get(place, 0.0) for error in outputs]
+            numbers = tuple(part for part in parts if part is not None)
+            row.shares = numbers if has_shares and len(numbers) == len(parts) else None
+            row.measured = measures.get(place)
         new._find_vanished()
         ranks = ranked(CastSites([*new.rows, *new.losses]), causes, new.dtype_causes)
         for row in (*new.rows, *new.losses):
@@ -317,9 +309,7 @@ class CastReport(ItemSequence[CastRow]):
         return new._with(loss_causes=explained_losses(new))
 
     def with_fixes(
-        self,
-        causes: Sequence[LossCause],
-        graded: Mapping[tuple[Edit, ...], Remedy | None],
+        self, causes: Sequence[LossCause], graded: Mapping[tuple[Edit, ...], Remedy | None]
     ) -> CastReport:
         """Return the report with the fixes that an audit has run."""
         return self._with(loss_causes=tuple(causes), graded=graded)
@@ -423,7 +413,8 @@ def _report(
             rows.append(CastRow(conversion, location, symbol, len(rows), uses))
     if is_implicit:
         before = inlined(graph)
-        constants = _rewritten_constants(before, view)
+        both = ([x for x in g.symbols if x.op is ops.constant] for g in (before, view))
+        constants = {x.index: new for x, new in zip(*both, strict=True)}  # as passes rewrite them
         for conversion, location, user, position in CastWalk(before).literals(before.symbols):
             constant = constants[user.args[position].index]
             rows.append(CastRow(conversion, location, constant, len(rows), uses))
@@ -454,13 +445,6 @@ def _require_choice(value: str | None, choices: Sequence[str], what: str) -> Non
         raise GraphError(f"{what} {', '.join(choices)}", got=f"{value!r}")
 
 
-def _rewritten_constants(graph: Graph, explicit: Graph) -> Mapping[int, Symbol]:
-    """Return the constants of an explicit graph, keyed by their indices in the original graph."""
-    before = [x.index for x in graph.symbols if x.op is ops.constant]
-    after = [x for x in explicit.symbols if x.op is ops.constant]
-    return dict(zip(before, after, strict=True))
-
-
 # -- losses of arithmetic
 
 _KINDS: Mapping[StepLoss, LossKind] = {
@@ -468,11 +452,8 @@ _KINDS: Mapping[StepLoss, LossKind] = {
     "overflow": "range",
     "underflow": "underflow",
     "invalid": "special",
-    "cancellation": "precision",
-    "absorption": "precision",
-    "accumulation": "precision",
-    "rounding": "precision",
 }
+"""The kinds of losses that are no loss of precision."""
 
 
 class LossRow(CastRow):
@@ -485,32 +466,14 @@ class LossRow(CastRow):
     def __init__(
         self, kind: StepLoss, symbol: Symbol, place: int, measured: Measured, uses: Uses
     ) -> None:
-        conversion = _conversion(kind, symbol.op.name, symbol.graph.storage_dtype(symbol))
+        dtype, loss = symbol.graph.storage_dtype(symbol), Loss((_KINDS.get(kind, "precision"),))
+        conversion = CastConversion(
+            kind, symbol.op.name, "result", kind, dtype, dtype, (dtype,), loss
+        )
         super().__init__(conversion, symbol.location, symbol, place, uses)
         self.measured = measured
-
-    @property
-    def user(self) -> Symbol | None:
-        """The step itself."""
-        return self.symbol
-
-    @property
-    def position(self) -> int:
-        """The position of the result: -1."""
-        return -1
 
     @cached_property
     def edit(self) -> Edit | None:
         """The edit that keeps the values; None if the source does not say."""
         return loss_edit(self)
-
-    @property
-    def bytes_added(self) -> int:
-        """A loss allocates nothing."""
-        return 0
-
-
-@cache
-def _conversion(kind: StepLoss, op: str, dtype: DType) -> CastConversion:
-    loss = Loss((_KINDS[kind],))
-    return CastConversion(kind, op, "result", kind, dtype, dtype, (dtype,), loss)

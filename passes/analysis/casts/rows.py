@@ -1,16 +1,23 @@
-"""CastRow: one use of one cast, with its provenance, loss, fix, measurements, and other answers."""
+"""CastRow: one use of one cast, with its provenance, loss, fix, measurements, and other answers.
+
+Uses attributes each cast to its user, and to the earlier cast that caused it, if any. A cascade
+starts where an op casts an operand; its result then has a wider dtype, and later ops cast their
+operands to that dtype in turn. One walk over the graph passes, from operand to result, the row of
+the cast that gave a symbol its dtype.
+"""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from graphir.ir.inlining import runs_of
 from graphir.ir.operands import number_of
-from graphir.location import INTERMEDIATE
+from graphir.location import INTERMEDIATE, LEGALIZE
 from graphir.loss import Loss
 from graphir.ops.attribute_record import AttributeRecord
 from graphir.ops.dims import Size
@@ -19,7 +26,7 @@ from graphir.passes.analysis.casts.conversion import CastConversion, Kind, StepL
 from graphir.passes.analysis.casts.measured import Measured
 from graphir.passes.analysis.explanations.edits import Edit
 from graphir.passes.analysis.explanations.fixes import row_edit
-from graphir.passes.analysis.expressions import Expression
+from graphir.passes.analysis.expressions import Expression, expression
 from graphir.public import (
     DType,
     Graph,
@@ -33,9 +40,6 @@ from graphir.public import (
     rule_sets,
 )
 from graphir.rule_reports.explanation import reason
-
-if TYPE_CHECKING:
-    from graphir.passes.analysis.casts.uses import Uses
 
 
 class CastRow:
@@ -202,7 +206,7 @@ class CastRow:
     @property
     def expression(self) -> Expression | None:
         """The source expression at the location; None if the source is unavailable."""
-        return self.uses.expression(self.location)
+        return expression(self.location)
 
     @property
     def span(self) -> tuple[int, int]:
@@ -211,17 +215,14 @@ class CastRow:
         The span is the whole text for the cast of a result and for a text of several ops, and
         (0, 0) if unknown.
         """
-        expression = self.expression
-        if expression is None:
+        source = self.expression
+        if source is None:
             return 0, 0
-        if self.conversion.operand == "result" or self.location.compound or self._is_of_library:
-            return 0, len(expression.text)
-        if (
-            self.conversion.stores
-        ):  # the value is the last span; a span at 0 is the assignment's target
-            return expression.spans[-1] if expression.spans and expression.spans[-1][0] else (0, 0)
-        position = self.position
-        return expression.spans[position] if position < len(expression.spans) else (0, 0)
+        if self.operand == "result" or self.location.compound or self._is_of_library:
+            return 0, len(source.text)
+        if self.conversion.stores:  # the last span; one at 0 is the assignment's target
+            return source.spans[-1] if source.spans and source.spans[-1][0] else (0, 0)
+        return source.spans[self.position] if self.position < len(source.spans) else (0, 0)
 
     @property
     def text(self) -> str:
@@ -232,8 +233,8 @@ class CastRow:
         """
         if self._is_of_library:
             return ""
-        expression, (start, end) = self.expression, self.span
-        return " ".join(expression.text[start:end].split()) if expression else ""
+        source, (start, end) = self.expression, self.span
+        return " ".join(source.text[start:end].split()) if source else ""
 
     @cached_property
     def edit(self) -> Edit | None:
@@ -258,7 +259,7 @@ class CastRow:
 
     def facts(self) -> dict[str, Any]:
         """Return the JSON fields shared by rows of one location and conversion."""
-        expression, cause = self.expression, self.demanding
+        source, cause = self.expression, self.demanding
         demand: dict[str, Any] = {}
         if cause is not None:
             demand["demanded_by"] = {"op": cause.op.name, "location": cause.location.to_json()}
@@ -269,7 +270,7 @@ class CastRow:
             "others": {name: str(answer) for name, answer in self.others.items()},
             **demand,
             "location": self.location.to_json(),
-            "expression": cut(expression.brief) if expression else None,
+            "expression": cut(source.brief) if source else None,
             "text": cut(self.text) or None,
             "fix": self.fix or None,
         }
@@ -302,22 +303,212 @@ def size_json(size: Size) -> int | str:
     return size if isinstance(size, int) else str(size)
 
 
+# -- attribution
+
+
+class CastUse(NamedTuple):
+    """The symbol that a cast serves, the operand's position, and the row that caused the cast.
+
+    `cause` is None if the row is its own cause.
+    """
+
+    user: Symbol | None = None
+    position: int = 0
+    cause: CastRow | None = None
+
+
+class Uses:
+    """The uses of the casts in an explicit graph, computed at the first query.
+
+    A cast is a consequence if the operand that demands its dtype has that dtype only through an
+    earlier implicit cast. The cause of a consequence is the cause of that earlier cast, or the
+    earlier cast itself if it has none. A cast that the user wrote ends a cascade. Legalization
+    changes the dtypes of ops, so that most casts of a legalized graph count as their own cause.
+    """
+
+    def __init__(self, graph: Graph, rows: Sequence[CastRow]) -> None:
+        self.graph, self.rows = graph, rows
+        self._operands: dict[int, list[Symbol]] = {}
+        self._uses_beside_stores: dict[int, frozenset[_UseKey] | None] = {}
+
+    def of(self, row: CastRow) -> CastUse:
+        """Return the use of a row."""
+        return self._by_place.get(row.place, _NONE)
+
+    def operands(self, user: Symbol) -> list[Symbol]:
+        """Return the operands of a symbol before the casts that passes inserted for it."""
+        operands = self._operands.get(user.index)
+        if operands is None:
+            operands = [self._uncast(user, position) for position in range(len(user.args))]
+            self._operands[user.index] = operands
+        return operands
+
+    def _uncast(self, user: Symbol, position: int) -> Symbol:
+        """Return an operand without the casts that passes inserted for this use.
+
+        A cast that stores a value in an array is part of the operand, unless the cast serves this
+        use too.
+        """
+        arg = user.args[position]
+        if arg.op is ops.cast:
+            key = _use_key(user, position)
+            while arg.op is ops.cast and arg.origins and self._serves(arg, key):
+                arg = arg.args[0]
+        return arg
+
+    def _serves(self, cast: Symbol, key: _UseKey) -> bool:
+        """Whether an inserted cast serves the use `key`; True for any cast that stores nothing."""
+        if cast.index not in self._uses_beside_stores:
+            uses = [(x.op, x.operand, x.location) for x in cast.origins if not x.stores]
+            are_all = len(uses) == len(cast.origins)
+            self._uses_beside_stores[cast.index] = None if are_all else frozenset(uses)
+        uses_served = self._uses_beside_stores[cast.index]
+        return uses_served is None or key in uses_served
+
+    @cached_property
+    def _by_place(self) -> dict[int, CastUse]:
+        walk = _Walk(self.rows)
+        for symbol in self.graph.symbols:
+            if symbol.args:
+                walk.visit(symbol)
+        return walk.uses
+
+
+class ImpliedUses(Uses):
+    """The uses of the casts that a graph implies, recorded as the walk yields them."""
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__(graph, ())
+        self._users: dict[int, CastUse] = {}
+
+    def row(
+        self, conversion: CastConversion, location: Location, symbol: Symbol, position: int
+    ) -> CastRow:
+        """Return the row of a use (see passes.analysis.casts.conversion).
+
+        The row of an implied cast has the operand as its symbol.
+        """
+        place = len(self._users)
+        casts_implied = symbol.op is not ops.cast and bool(symbol.args)
+        self._users[place] = CastUse(symbol, position) if casts_implied else _NONE
+        value = symbol.args[position] if casts_implied and position >= 0 else symbol
+        return CastRow(conversion, location, value, place, self)
+
+    def of(self, row: CastRow) -> CastUse:
+        """Return the use of a row."""
+        return self._users[row.place]
+
+    def operands(self, user: Symbol) -> list[Symbol]:
+        """Return the operands of a symbol; the graph has no inserted casts."""
+        return list(user.args)
+
+
+_NONE = CastUse()
+
+_UseKey: TypeAlias = tuple[str, str, Location]
+"""The op name, operand name and location by which an origin identifies its use."""
+
+
+def _use_key(user: Symbol, position: int) -> _UseKey:
+    return user.op.name, user.op.operand(position), user.location
+
+
+class _Queues:
+    """The rows of one cast in the order of its uses; `take` returns each row once."""
+
+    def __init__(self, rows: Sequence[CastRow]) -> None:
+        self.first = rows[0]
+        self._uses: dict[_UseKey, deque[CastRow]] = {}
+        self._places: dict[int, deque[CastRow]] = {}
+        self._used_rows: set[int] = set()
+        for row in rows:
+            key = row.conversion.op, row.conversion.operand, row.location
+            self._uses.setdefault(key, deque()).append(row)
+            self._places.setdefault(id(row.location), deque()).append(row)
+
+    def take(self, user: Symbol, position: int) -> CastRow | None:
+        """Return the next row with the use's op and operand, else with its location, or None."""
+        for queue in (
+            self._uses.get(_use_key(user, position), ()),
+            self._places.get(id(user.source), ()),
+        ):
+            while queue:
+                row = queue.popleft()
+                if row.place not in self._used_rows:
+                    self._used_rows.add(row.place)
+                    return row
+        return None
+
+
+class _Walk:
+    def __init__(self, rows: Sequence[CastRow]) -> None:
+        self.uses: dict[int, CastUse] = {}
+        by_cast: dict[int, list[CastRow]] = {}
+        for row in rows:
+            by_cast.setdefault(row.symbol.index, []).append(row)
+        self.rows = {index: _Queues(each) for index, each in by_cast.items()}
+        # By index, the row of the cast that gave a symbol its dtype; absent without such a cast.
+        self.causes: dict[int, CastRow] = {}
+
+    def visit(self, symbol: Symbol) -> None:
+        if symbol.op is ops.cast:
+            self._pass_on(symbol)
+            return
+        rows, dtype_causes, dtype = self.rows, self.causes, symbol.type.dtype
+        asking = [
+            (row, position)
+            for position, arg in enumerate(symbol.args)
+            if arg.index in rows and (row := rows[arg.index].take(symbol, position)) is not None
+        ]
+        causes: dict[DType, CastRow | None] = {}
+        for row, position in asking:
+            implicit, target = row.kind == "implicit", row.conversion.target
+            if implicit and target not in causes:
+                causes[target] = self._cause(symbol, target)
+            cause = (causes[target] if implicit else None) or row
+            self.uses[row.place] = CastUse(symbol, position, None if cause is row else cause)
+            if implicit and target is dtype:
+                dtype_causes[symbol.index] = cause
+        if not asking and dtype_causes:
+            for arg in symbol.args:
+                if arg.index in dtype_causes and arg.type.dtype is dtype:
+                    dtype_causes[symbol.index] = dtype_causes[arg.index]
+                    return
+
+    def _pass_on(self, cast: Symbol) -> None:
+        """Record the cause of a cast's dtype.
+
+        A legalization cast has the cause of its operand; an implicit cast of a result, or of a
+        NumPy function, is a cause. An identity of a NumPy function has no row.
+        """
+        source, origins = cast.args[0], cast.origins
+        if origins and origins[0].rule == LEGALIZE and source.index in self.causes:
+            self.causes[cast.index] = self.causes[source.index]
+        elif (
+            origins
+            and origins[0].kind == "implicit"
+            and (origins[0].operand == "result" or origins[0].in_call)
+            and cast.index in self.rows
+        ):
+            self.causes[cast.index] = self.rows[cast.index].first
+
+    def _cause(self, user: Symbol, target: DType) -> CastRow | None:
+        """Return the row that gave an operand the dtype `target`; None if no cast gave it."""
+        causes, rows = self.causes, self.rows
+        natural = [a for a in user.args if a.type.dtype is target and a.index not in rows]
+        if natural:
+            operand_causes = [causes[a.index] for a in natural if a.index in causes]
+            return operand_causes[0] if len(operand_causes) == len(natural) else None
+        # No operand has the dtype before the casts: the dtype is the join of several operands.
+        values = [a.args[0] for a in user.args if a.index in rows and a.args]
+        return next((causes[a.index] for a in values if a.index in causes), None)
+
+
 # -- what other rules do
 
 
-class _Scalar(NamedTuple):
-    """A Python number, whose dtype is weak, or a 0-d constant; rule sets may inspect its value."""
-
-    value: complex
-    dtype: DType
-
-    @property
-    def type(self) -> TensorType:
-        """The type of the constant, which is all that most rule sets consider."""
-        return TensorType(self.dtype)
-
-
-_Operand: TypeAlias = TensorType | _Scalar
+_Operand: TypeAlias = tuple[TensorType, complex | None]
+"""The type of an operand, and the value of a number, which rule sets may inspect."""
 
 
 def others(row: CastRow) -> Mapping[str, DType | str]:
@@ -330,15 +521,9 @@ def others(row: CastRow) -> Mapping[str, DType | str]:
     user, position, _ = row.uses.of(row)
     if user is None or conversion.kind not in ("implicit", "literal") or conversion.stores:
         return {}
-    operands = tuple(map(_operand, row.uses.operands(user)))
+    operands = tuple((x.type, number_of(x)) for x in row.uses.operands(user))
     attrs = user.attrs  # a record hashes by its identity
     return _others(rule_sets(), conversion.rule, user.op, operands, attrs, position)  # pyright: ignore[reportArgumentType]
-
-
-def _operand(before: Symbol) -> _Operand:
-    """Return an operand for other rules: a number, or a type."""
-    number = number_of(before)
-    return before.type if number is None else _Scalar(number, before.dtype)
 
 
 @lru_cache(maxsize=4096)
@@ -354,7 +539,7 @@ def _others(
 
     Equal uses share one mapping.
     """
-    dtypes = {x.dtype for x in operands if isinstance(x, TensorType) or not x.dtype.weak}
+    dtypes = {x.dtype for x, number in operands if number is None or not x.dtype.weak}
     return {
         rules.name: _answer(rules, op, operands, attrs, position)
         for rules in candidates
@@ -373,19 +558,16 @@ def _answer(
     graph = Graph("question", rules=rules)
     settings = {name: value for name, value in attrs.items() if name != "dtype"}
     try:
-        symbol = graph.apply(op, [_new_operand(graph, operand) for operand in operands], settings)
+        symbol = graph.apply(op, [_new_operand(graph, *operand) for operand in operands], settings)
         return graph.infer(op, symbol.args, symbol.attrs).operands[position]
     except GraphirError as error:
         return f"refuses: {reason(error)}"
 
 
-def _new_operand(graph: Graph, operand: _Operand) -> Symbol | complex:
+def _new_operand(graph: Graph, type_: TensorType, number: complex | None) -> Symbol | complex:
     """Return an operand in a graph under other rules; a Python number stays a literal."""
-    if isinstance(operand, _Scalar):
-        if operand.dtype.weak:
-            return operand.value
-        if graph.rules.by_value:
-            value = np.asarray(operand.value, operand.dtype.storage)
-            return graph.constant(value, operand.dtype)
-    type_ = operand.type if isinstance(operand, _Scalar) else operand
+    if number is not None and type_.dtype.weak:
+        return number
+    if number is not None and graph.rules.by_value:
+        return graph.constant(np.asarray(number, type_.dtype.storage), type_.dtype)
     return graph.input(TensorType(graph.rules.concrete_dtype(type_.dtype), type_.shape))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
-from functools import cached_property, lru_cache
+from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,11 +17,10 @@ from graphir.ir.inlining import runs_of
 from graphir.ops import dtype_rules as signatures
 from graphir.ops.dims import Size, total
 from graphir.passes.analysis import ItemSequence
-from graphir.passes.analysis.casts.conversion import CastConversion
 from graphir.passes.analysis.casts.measured import Measured, OutputError, plain
 from graphir.passes.analysis.casts.rows import CastRow, size_json
 from graphir.passes.rewriter import is_conversion
-from graphir.public import Graph, Location, Symbol, TensorType
+from graphir.public import Graph, Location
 
 if TYPE_CHECKING:
     from graphir.passes.analysis.casts.report import CastReport
@@ -56,21 +55,18 @@ class CastSite:
         return len(self.rows)
 
     @property
-    def places(self) -> list[Sequence[CastRow]]:
-        """The uses by location, in the order of the program: first those at the site's location."""
-        if len(self.rows) == 1:
-            return [self.rows]
-        uses: dict[object, list[CastRow]] = {_place(self.row): []}
-        for row in sorted(self.rows, key=attrgetter("place")):
-            uses.setdefault(_place(row), []).append(row)
-        return list(uses.values())
+    def places(self) -> list[Location]:
+        """The distinct locations of the uses in the order of the program, the site's own first."""
+        own, places = _place(self.row), dict[object, Location]()
+        for row in sorted(self.rows, key=lambda row: (_place(row) != own, row.place)):
+            places.setdefault(_place(row), row.location)
+        return list(places.values())
 
     @property
     def measured(self) -> Measured | None:
         """The merged measurements of the site's casts; None if the run executed none of them."""
-        if len(self.rows) == 1:
-            return self.row.measured
-        return Measured.merge(row.measured for row in self.casts if row.measured is not None)
+        measures = [row.measured for row in self.casts if row.measured is not None]
+        return Measured.merge(*measures) if measures else None
 
     @property
     def share(self) -> float | None:
@@ -86,26 +82,29 @@ class CastSite:
     @property
     def elements(self) -> Size:
         """The total number of elements that the casts of the site convert."""
-        return _sizes(self._types)[0]
+        return self._sizes[0]
 
     @property
-    def _types(self) -> tuple[tuple[TensorType, Size], ...]:
-        """The types of the casts, each with its number of casts."""
-        return counted_types(row.symbol for row in self.casts)
+    def _sizes(self) -> tuple[Size, Size]:
+        """The total elements, and the bytes of the arrays that the casts of the site allocate."""
+        counts = Counter((x.symbol.type, runs_of(x.symbol)) for x in self.casts)
+        elements = [(type_, type_.size * runs * n) for (type_, runs), n in counts.items()]
+        bytes_added = total(size * type_.dtype.storage.itemsize for type_, size in elements)
+        return total(size for _, size in elements), bytes_added
 
     @property
     def bytes_added(self) -> Size:
         """The total bytes of the arrays that the casts of the site allocate."""
-        return _sizes(self._types)[1]
+        return self._sizes[1]
 
     def to_json(self) -> dict[str, Any]:
         """Return the site for JSON (see casts.schema.json): dtypes by name, values as text."""
         row, cause, measured, shares = self.row, self.row.cause, self.measured, self.shares
-        elements, bytes_added = _sizes(self._types)
+        elements, bytes_added = self._sizes
         return {
             **row.facts(),
             "times": self.times,
-            "uses": [rows[0].location.to_json() for rows in self.places],
+            "uses": [place.to_json() for place in self.places],
             "casts": [each.symbol.index for each in self.casts],
             "elements": size_json(elements),
             "bytes_added": size_json(bytes_added),
@@ -133,16 +132,12 @@ class CastSites(ItemSequence[CastSite]):
     def __init__(self, rows: Iterable[CastRow], by_line: bool = False) -> None:
         self.rows, self._by_line = tuple(rows), by_line
         self._first_causes: dict[int, CastRow] = {}
-        self._conversions: dict[int, Any] = {}
-        self._numbers: dict[Any, int] = {}
         self._firsts: dict[object, CastRow] = {}
-        casts, firsts = [_cast(row) for row in self.rows], self._firsts
-        for cast, row in zip(casts, self.rows, strict=True):
-            if cast not in firsts or row.place < firsts[cast].place:
-                firsts[cast] = row
-        groups: dict[Any, list[CastRow]] = {}
-        for cast, row in zip(casts, self.rows, strict=True):
-            groups.setdefault(self._key_of_first(firsts[cast]), []).append(row)
+        for row in sorted(self.rows, key=attrgetter("place")):
+            self._firsts.setdefault(_cast(row), row)
+        groups: dict[object, list[CastRow]] = {}
+        for row in self.rows:
+            groups.setdefault(self._key(row), []).append(row)
         self._sites = {
             key: CastSite(self._firsts[_cast(rows[0])], rows) for key, rows in groups.items()
         }
@@ -167,10 +162,6 @@ class CastSites(ItemSequence[CastSite]):
         """The number of the sites inside of library functions, the last ones of `user_first`."""
         return sum(site.row.in_library for site in self)
 
-    def of(self, row: CastRow) -> CastSite | None:
-        """Return the site of a row; None for a row of another report."""
-        return self._sites.get(self._key(row))
-
     def cascades(self) -> list[Cascade]:
         """Return the leading sites, each with its consequences, in the order of the sites.
 
@@ -193,25 +184,16 @@ class CastSites(ItemSequence[CastSite]):
                 leading.setdefault(id(site), Cascade(site, [])).following.append(row)
         return [leading[id(site)] for site in self.user_first if id(site) in leading]
 
-    def _key(self, row: CastRow) -> Any:
-        """Return the key of a row's site: that of the first use of the row's cast."""
-        return self._key_of_first(self._firsts.get(_cast(row), row))
+    def _key(self, use: CastRow) -> object:
+        """Return the key of a row's site: that of the first use of the row's cast.
 
-    def _key_of_first(self, row: CastRow) -> Any:
-        """Return the key of the site of a cast's first use.
-
-        Equal rows (see CastRow) have equal keys, whatever their Python numbers. Each conversion
-        object is hashed by value once and then has a number.
+        Equal rows (see CastRow) have equal keys, whatever their Python numbers.
         """
+        row = self._firsts.get(_cast(use), use)
         if self._by_line:
             cause = self._first_cause(row).location
             return _line_key(row), row.location.place[:2], row.location.layer, cause.place[:2]
-        conversion = row.conversion
-        number = self._conversions.get(id(conversion))
-        if number is None:
-            number = self._numbers.setdefault(_site_key(conversion), len(self._numbers))
-            self._conversions[id(conversion)] = number
-        return number, _place(row)
+        return row.conversion.site_key, _place(row)
 
     def _first_cause(self, row: CastRow) -> CastRow:
         """Return the row without a cause from which a row follows."""
@@ -239,27 +221,6 @@ def _cast(row: CastRow) -> object:
 
 def _place(row: CastRow) -> object:
     return row.location.place[:3], row.location.layer
-
-
-def _site_key(conversion: CastConversion) -> object:
-    """Return the part of a conversion that the rows of a site share: all but a Python number."""
-    x = conversion
-    is_number = x.kind == "literal"
-    return (x.op, x.operand, x.rule, x.source, x.target) if is_number else conversion
-
-
-def counted_types(symbols: Iterable[Symbol]) -> tuple[tuple[TensorType, Size], ...]:
-    """Return the types of symbols, each with the number of arrays that a run makes of it."""
-    counts = Counter((symbol.type, runs_of(symbol)) for symbol in symbols)
-    return tuple((type_, runs * count) for (type_, runs), count in counts.items())
-
-
-@lru_cache(maxsize=1024)
-def _sizes(types: tuple[tuple[TensorType, Size], ...]) -> tuple[Size, Size]:
-    """Return the total elements and storage bytes of arrays, given as (type, count) pairs."""
-    elements = [(kind, kind.size * count) for kind, count in types]
-    bytes_added = total(size * kind.dtype.storage.itemsize for kind, size in elements)
-    return total(size for _, size in elements), bytes_added
 
 
 # -- layers
@@ -334,18 +295,15 @@ _NOTHING = Measured(0)
 
 def _shares(report: CastReport) -> dict[str, float | None]:
     """Return the largest part of an output's error that arises in each layer; None if unknown."""
-    symbols, largest = report.explicit.symbols, dict[str, float | None]()
+    symbols, totals = report.explicit.symbols, dict[str, list[float]]()
     for error in report.outputs:
-        parts: dict[str, float | None] = {}
+        parts: dict[str, list[float]] = {}
         for place, share in (*(error.shares or {}).items(), *(error.roundings or {}).items()):
-            layer = layer_of(symbols[place].location)
-            part = parts.get(layer, 0.0)
-            parts[layer] = None if part is None or share is None else part + share
-        for layer, part in parts.items():
-            other = largest.get(layer, 0.0)
-            is_unknown = part is None or other is None
-            largest[layer] = None if is_unknown else max(abs(part or 0.0), other or 0.0)
-    return largest
+            own = parts.setdefault(layer_of(symbols[place].location), [])
+            own.append(math.nan if share is None else share)
+        for layer, shares in parts.items():
+            totals.setdefault(layer, []).append(abs(sum(shares)))
+    return {layer: None if math.isnan(sum(x)) else max(x) for layer, x in totals.items()}
 
 
 # -- the order of an audited report: the sites by what each did to the outputs, the cause first
@@ -400,11 +358,6 @@ def _steps(site: CastSite) -> set[tuple[str, tuple[str, int, int, int, int]]]:
     return {(name, x.location.place) for x in rows for name in (x.op, "cast")}
 
 
-def _part(site: CastSite) -> float:
-    """Return a site's share of an output's error, at most 1."""
-    return min(site.share or 0.0, 1.0)
-
-
 def score(site: CastSite) -> tuple[bool, float]:
     """Return whether a site reached an output, and how much of its error the site explains.
 
@@ -422,4 +375,4 @@ def score(site: CastSite) -> tuple[bool, float]:
         most = 1.0 if broken else min(measured.relative, 1.0)
         part = measured.changed / measured.elements * most
         return False, part + 1.0 if part and not site.row.conversion.on_request else part
-    return share > 0, _part(site) * weight
+    return share > 0, min(share, 1.0) * weight

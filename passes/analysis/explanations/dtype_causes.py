@@ -61,9 +61,8 @@ class _Search:
         self.walk, self.graph = walk, walk.graph
 
     def causes(self) -> list[DtypeCause]:
-        walk, outputs = self.walk, self.graph.outputs
-        reached: dict[int, list[int]] = {}
-        for number, output in enumerate(outputs):
+        walk, reached = self.walk, dict[int, list[int]]()
+        for number, output in enumerate(self.graph.outputs):
             for entry in walk.entries_of(output) if walk.is_changed(output) else ():
                 reached.setdefault(entry.step.index, []).append(number)
         following = self._following()
@@ -77,12 +76,10 @@ class _Search:
             if (not is_output and (True, key) in groups) or _is_needed(entries[0]):
                 continue
             steps = 0 if is_output else sum(following.get(x.step.index, 0) for x in entries)
-            if is_output or (steps and not _is_written(walk, entries[0])):
-                numbers = {i for x in entries for i in reached.get(x.step.index, ())}
-                found = tuple(entries)
-                causes.append(
-                    DtypeCause(entries=found, outputs=tuple(sorted(numbers)), following=steps)
-                )
+            if is_output or (steps and not _is_written(entries[0])):
+                numbers = sorted({i for x in entries for i in reached.get(x.step.index, ())})
+                found, outputs = tuple(entries), tuple(numbers)
+                causes.append(DtypeCause(entries=found, outputs=outputs, following=steps))
         causes.sort(key=lambda x: (not x.outputs, -x.following, x.step.index))
         return list(_together(list(self._with_fixes(causes))))
 
@@ -288,7 +285,7 @@ def _is_same(symbol: Symbol, birth: Symbol) -> bool:
     return is_alike and symbol.location.place == birth.location.place
 
 
-def _is_written(walk: EntryWalk, entry: Entry) -> bool:
+def _is_written(entry: Entry) -> bool:
     """Whether the wide operand of an entry is a cast that the program writes."""
     birth = entry.birth
     return birth is not None and birth.op is ops.cast and not birth.origins

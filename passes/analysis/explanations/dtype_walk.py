@@ -18,12 +18,7 @@ from graphir.ir.operands import resolve_literal
 from graphir.location import ASSIGN, INTERMEDIATE, Location
 from graphir.ops.types import NoTensorType, TensorType
 from graphir.passes.analysis.casts.behind_casts import stores
-from graphir.passes.analysis.expressions import (
-    assigned_names,
-    expression,
-    is_a_call,
-    stored_name,
-)
+from graphir.passes.analysis.expressions import assigned_names, expression, is_a_call, stored_name
 from graphir.passes.analysis.rebuild import Literals, is_literal
 from graphir.public import DType, Graph, GraphirError, Symbol, ops, rules
 
@@ -133,12 +128,8 @@ class DtypeWalk:
         edits: Mapping[int, DType] | None = None,
         casts: Mapping[tuple[int, int], DType] | None = None,
     ) -> None:
-        self.facts, self.graph, self.edits, self.casts = (
-            facts,
-            facts.graph,
-            edits or {},
-            casts or {},
-        )
+        self.facts, self.graph = facts, facts.graph
+        self.edits, self.casts = edits or {}, casts or {}
         graph, before = facts.graph, facts.graph.rules_before
         self.rules = graph.rules if before is None else rules(cast(Any, before))
         self.refused: set[int] = set()

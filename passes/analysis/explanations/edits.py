@@ -28,16 +28,7 @@ from graphir.passes.analysis.expressions import (
     with_dtype,
 )
 from graphir.passes.analysis.rebuild import is_literal
-from graphir.public import (
-    DType,
-    Graph,
-    GraphirError,
-    Op,
-    PromotionRules,
-    Symbol,
-    TensorType,
-    ops,
-)
+from graphir.public import DType, Graph, GraphirError, Op, PromotionRules, Symbol, TensorType, ops
 from graphir.source_text import source_tree
 
 
@@ -168,7 +159,7 @@ def dtype_edit(cast: Symbol, dtype: DType) -> Edit | None:
     span = None if source is None else default_dtype(source.text)
     if source is None or span is None:
         return None
-    name = syntax_of(cast.graph).argument_of(dtype)
+    name = syntax_of(cast.graph).argument.format(dtype=dtype)
     text = f"{source.text[: span[0]]}{name}{source.text[span[1] :]}"
     return code_edit(cast.location, text, dtype=dtype)
 
@@ -297,11 +288,8 @@ class WideArgument(NamedTuple):
 def wide_argument(step: Symbol) -> WideArgument | None:
     """Return the one argument that a NumPy function does not cast, at a cast that it makes."""
     source, function = whole_expression(step.location), step.origins[0].op
-    casts = [
-        x
-        for x in step.graph.symbols
-        if in_call(x) and x.location == step.location and x.origins[0].op == function
-    ]
+    inside = (x for x in step.graph.symbols if in_call(x) and x.location == step.location)
+    casts = [x for x in inside if x.origins[0].op == function]
     names = {x.origins[0].operand for x in casts if x.args[0].dtype is not x.dtype}
     try:
         parameters = list(signature(_function(function)).parameters)

@@ -158,23 +158,19 @@ class EntryWalk(DtypeWalk):
         if type(op) is Junction or op.signature in _BY_DESIGN or _names_dtype(symbol):
             return None
         operands = self._operands(symbol)
-        narrow = [i for i in operands if self._is_narrow_data(operands[i], dtype)]
+        of_data = {i: x for i, x in operands.items() if x.index in self.facts.data}
+        narrow = [i for i, x in of_data.items() if is_narrower(self.dtype_of(x), dtype)]
         wide = [i for i, x in operands.items() if self.dtype_of(x).part is dtype.part]
-        others = [i for i in wide if operands[i].index not in self.facts.data]
+        others = [i for i in wide if i not in of_data]
         if not narrow:
             return self._entry_of_integers(symbol, dtype, operands) if not wide else None
         wanted = self._wanted(dtype, [self.dtype_of(operands[i]) for i in narrow])
-        of_data = [operands[i] for i in wide if i not in others]
-        if self.keep is None and any(map(self._is_asked, of_data)):
+        are_asked = (self._births.is_asked(operands[i]) for i in wide if i in of_data)
+        if self.keep is None and any(are_asked):
             return None  # the program asks for it
-        if wide:
-            position = (others or wide)[0]
-            return Entry(symbol, position, wanted, dtype, self.birth(operands[position]))
-        beside = [
-            i for i in operands if i not in narrow and operands[i].index not in self.facts.data
-        ]
+        beside = others or wide or [i for i in operands if i not in of_data]
         position = beside[0] if beside else None
-        birth = None if position is None else self.birth(operands[position])
+        birth = None if position is None else self._births.of(operands[position])
         return Entry(symbol, position, wanted, dtype, birth)
 
     def _operands(self, symbol: Symbol) -> dict[int, Symbol]:
@@ -190,9 +186,6 @@ class EntryWalk(DtypeWalk):
             if self.dtypes[x.index] is not None and not self.dtype_of(x).weak
             and not is_literal(symbol.args[i]) and self.leader_of(symbol, x) is None
         }  # fmt: skip
-
-    def _is_narrow_data(self, operand: Symbol, dtype: DType) -> bool:
-        return operand.index in self.facts.data and is_narrower(self.dtype_of(operand), dtype)
 
     def _wanted(self, dtype: DType, narrow: Sequence[DType]) -> DType:
         """Return the dtype of the kind of `dtype` that is as wide as the widest of `narrow`."""
@@ -213,7 +206,7 @@ class EntryWalk(DtypeWalk):
     def _entry_of_store(self, cast: Symbol, dtype: DType) -> Entry | None:
         """Return the entry at which a value is stored in all elements of a wider array."""
         narrow = self.dtype_of(cast.args[0])
-        birth = self.birth(self.facts.whole_stores[cast.index])
+        birth = self._births.of(self.facts.whole_stores[cast.index])
         return Entry(cast, None, narrow, dtype, birth) if is_narrower(narrow, dtype) else None
 
     def _entry_of_default(self, cast: Symbol) -> Entry | None:
@@ -233,7 +226,7 @@ class EntryWalk(DtypeWalk):
             self._arguments[key] = self._wide_argument(place, narrow)
         argument = self._arguments[key]
         is_walked = argument is not None and argument.index < len(self.dtypes)
-        birth = self.birth(argument) if argument is not None and is_walked else argument
+        birth = self._births.of(argument) if argument is not None and is_walked else argument
         return Entry(step, None, narrow, step.type.dtype, birth, argument)
 
     def _wide_argument(self, place: Location, narrow: DType) -> Symbol | None:
@@ -246,14 +239,6 @@ class EntryWalk(DtypeWalk):
     def _dtype_so_far(self, symbol: Symbol) -> DType:
         is_walked = symbol.index < len(self.dtypes)
         return self.dtypes[symbol.index] if is_walked else symbol.type.dtype
-
-    def birth(self, symbol: Symbol) -> Symbol:
-        """Return the first value behind a symbol that has its dtype."""
-        return self._births.of(symbol)
-
-    def _is_asked(self, symbol: Symbol) -> bool:
-        """Whether the program asks for a symbol's dtype, by casts of all values behind it."""
-        return self._births.is_asked(symbol)
 
 
 class Births:

@@ -33,11 +33,7 @@ from graphir.passes.analysis.explanations.edits import (
     operand_name,
     words,
 )
-from graphir.passes.analysis.expressions import (
-    Expression,
-    statement,
-    syntax_of,
-)
+from graphir.passes.analysis.expressions import Expression, expression, statement, syntax_of
 from graphir.promotion import PromotionRules
 from graphir.promotion.operands import smallest_holding
 from graphir.promotion.scalars import survives
@@ -229,7 +225,7 @@ def _in_control_flow(row: CastRow) -> Edit | None:
     if row.kind == "literal":
         number = syntax.number_of(repr(value.attrs["value"].item()), target)
         return words(row.location, number)
-    source = row.uses.expression(value.location)
+    source = expression(value.location)
     if source is None or value.location.compound or not value.args:
         return words(row.location, f"{row.op} of {syntax.cast_of(row.operand, target)}")
     return code_edit(value.location, syntax.cast_of(source.brief, target))

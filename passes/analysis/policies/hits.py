@@ -18,10 +18,8 @@ from graphir.ir.inlining import inlined
 from graphir.ir.liveness import all_live, live_mask
 from graphir.ir.operands import call_text
 from graphir.location import Location, user_frame
-from graphir.passes.analysis.casts.conversion import CastConversion
-from graphir.passes.analysis.casts.rows import CastRow
-from graphir.passes.analysis.casts.uses import ImpliedUses
-from graphir.passes.analysis.casts.walk import CastWalk, ConversionUse
+from graphir.passes.analysis.casts.conversion import CastConversion, CastWalk, ConversionUse
+from graphir.passes.analysis.casts.rows import CastRow, ImpliedUses
 from graphir.passes.analysis.explanations.edits import UncastOp, assignment_edit
 from graphir.passes.analysis.explanations.fixes import Promotion
 from graphir.passes.analysis.expressions import syntax_of
@@ -210,11 +208,10 @@ def find_hits(policy: Policy, graph: Graph, outputs: Sequence[Symbol]) -> list[H
     if graph.has_bodies:
         graph = inlined(graph, outputs)
         outputs = graph.outputs
-    hits = _Judgement(policy, graph, graph.symbols).hits()
-    if not hits or not outputs or all_live(graph, outputs):
-        return hits
-    live = list(compress(graph.symbols, live_mask(graph, outputs)))
-    return _Judgement(policy, graph, live).hits()
+    symbols = graph.symbols
+    if outputs and not all_live(graph, outputs):
+        symbols = list(compress(symbols, live_mask(graph, outputs)))
+    return _Judgement(policy, graph, symbols).hits()
 
 
 _WidthKey: TypeAlias = tuple[int, DType, str]
@@ -228,10 +225,8 @@ class _Judgement:
         self.policy, self.graph, self.symbols = policy, graph, symbols
         exceeding = too_wide(policy.widest)
         # By DType.code: the concrete dtype of its values if that exceeds the budget, else None.
-        self.wide: list[DType | None] = []
-        for dtype in DType if exceeding else ():
-            concrete = graph.concrete_dtype(dtype)
-            self.wide.append(concrete if concrete in exceeding else None)
+        concrete = map(graph.concrete_dtype, DType if exceeding else ())
+        self.wide = [dtype if dtype in exceeding else None for dtype in concrete]
         # By symbol index: the dtype beyond the budget to which an operand is cast.
         self._meeting: dict[int, DType] = {}
 
@@ -259,14 +254,9 @@ class _Judgement:
         times: dict[tuple[int, int], int] = {}
         for use in chain(walk.casts(self.symbols), walk.literals(self.symbols)):
             conversion, location, symbol, position = use
-            key = (
-                id(conversion),
-                id(location),
-            )  # walk and graph keep the objects alive: ids are unique
-            if key in times:
-                times[key] += 1
-            else:
-                firsts[key], times[key] = use, 1
+            key = id(conversion), id(location)  # unique: walk and graph keep the objects alive
+            firsts.setdefault(key, use)
+            times[key] = times.get(key, 0) + 1
             if wide and position >= 0 and (dtype := wide[conversion.target.code]):
                 self._meeting.setdefault(symbol.index, dtype)
         return zip(firsts.values(), times.values(), strict=True)
@@ -318,9 +308,8 @@ def warn_of(hits: Iterable[Hit]) -> None:
     modules: dict[str, dict[str, Any]] = {}
     for hit in hits:
         place = hit.location
-        path = (
-            place.source or f"<{printable(place.file)}>"
-        )  # warnings look for no file with a name in <>
+        # Warnings look for no file with a name in <>.
+        path = place.source or f"<{printable(place.file)}>"
         names = modules.get(path)
         if names is None:
             names = modules[path] = _module(path)

@@ -86,10 +86,8 @@ def _side(side: str, text: str) -> frozenset[DType]:
         return frozenset({DType(word)})
     except GraphError:
         words = [*GROUPS, *(name for dtype in DType for name in (str(dtype), *dtype.aliases))]
-        near = difflib.get_close_matches(word, words, cutoff=0.5)
-        raise _unknown_word(
-            text, [text.replace(word, near_word) for near_word in near if word]
-        ) from None
+        near = difflib.get_close_matches(word, words, cutoff=0.5) if word else []
+        raise _unknown_word(text, [text.replace(word, x) for x in near]) from None
 
 
 def _with_side(word: str) -> Sequence[str]:

@@ -75,7 +75,7 @@ def test_a_cast_with_uses_at_two_places_has_one_row() -> None:
     for order in (report, report.in_order(), report.only(kind="implicit")):
         (site,) = order.sites
         assert site.row is first and site.times == 2 and site.shares == first.shares
-        assert order.sites.of(second) is site
+        assert [x for x in order.sites if second in x.rows] == [site]
     last = str(report.only(kind="implicit")).splitlines()[-1]
     assert f":{first.location.line}:" in last and last.split()[-1] == "2"
     again = f"2, also at {second.location.layered}"
