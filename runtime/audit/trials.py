@@ -116,6 +116,8 @@ class LossTrials:
         least = SINGLE if is_explained else LEAST
         cures = [x for x in accused if abs(totals[x]) >= least][:SINGLES]
         cures = [x for x in cures if self._cures([x], i)]
+        if self.errors[i].broken and not cures:
+            cures = [x for x in self._vanished() if self._cures([x], i, 1.0)]
         cures.sort(key=lambda x: (self._tier(x), self._symbols[x][-1].index))
         chosen = cures[-1:]
         if not any(self._tier(x) == _OWN for x in chosen):
@@ -125,7 +127,8 @@ class LossTrials:
                 chosen = self._smallest_set(rest, i) or lost[:1] or chosen
         chosen = chosen or [max(accused, key=lambda x: (self._tier(x), abs(totals[x])))]
         chosen = sorted(chosen, key=lambda x: (not self._breaks(x), -abs(totals.get(x, 0.0))))
-        outcome = self._trials.get(frozenset(chosen)) if self._cures(chosen, i) else None
+        is_cured = cures == chosen or self._cures(chosen, i)
+        outcome = self._trials.get(frozenset(chosen)) if is_cured else None
         if outcome is None and not is_explained:
             return None
         others = [x for x in cures if x not in chosen and self._tier(x) != _TOTAL]
@@ -179,6 +182,15 @@ class LossTrials:
             for x, kind in measures
         )
 
+    def _vanished(self) -> list[Place]:
+        """Return the expressions with a number that the dtype of its operands makes 0."""
+        numbers = [
+            self.subject.graph.symbols[i]
+            for i, x in self.measures.items()
+            if x.worst is not None and x.worst[0] and x.worst[1] == 0
+        ]
+        return list(dict.fromkeys(_place(x) for x in numbers if _is_number(x)))[:SINGLES]
+
     def _is_modular(self, place: Place) -> bool:
         wraps = {x.index for x in self._symbols[place] if self._kind(x) == "wrap"}
         return bool(wraps) and is_modular(self.subject.graph, wraps)
@@ -188,8 +200,7 @@ class LossTrials:
         symbols = self._lost(place, i)
         is_narrow = eps(self.outputs[i].dtype) > SINGLE_EPS
         products: Container[int] = () if is_narrow else self.subject.widened_products
-        undone = self.subject.undone_casts
-        if any(self._stops(x) or x.index in products or x.index in undone for x in symbols):
+        if any(self._stops(x) or x.index in products or self._is_undone(x, i) for x in symbols):
             return True
         largest = {(x.op, x.dtype): x for x in reversed(symbols)}.values()  # of all executions
         if any(self._kind(x) == "wrap" or self._narrows(x, i) for x in largest):
@@ -200,6 +211,11 @@ class LossTrials:
         ]
         is_one_op = len({x.op.name for x in steps}) == 1
         return is_one_op and len(steps) > sum(any(map(_is_written, x.args)) for x in steps) == 1
+
+    def _is_undone(self, symbol: Symbol, i: int) -> bool:
+        """Whether a promotion undoes a cast, whose loss is more than the rounding of float32."""
+        size = size_of(self.errors[i])
+        return symbol.index in self.subject.undone_casts and size > FEW * SINGLE_EPS
 
     def _is_zero(self, i: int, places: Sequence[Place]) -> bool:
         """Whether an output is a difference of equal values, but for roundings."""
@@ -257,21 +273,26 @@ class LossTrials:
     def _step(self, place: Place, i: int) -> Symbol:
         """Return the symbol of an expression that lost most; plain roundings get a row."""
         symbols = self._lost(place, i)
-        rows = [x for x in symbols if self._kind(x)]
+        rows = [x for x in symbols or self._symbols[place] if self._kind(x)]
         if not rows:
             self.blame.roundings.update((x.index, x) for x in symbols)
         return (rows or symbols or self._symbols[place][-1:])[0]
 
     # -- trials
 
-    def _cures(self, places: Collection[Place], i: int) -> bool:
-        """Whether exact candidates remove the error of an output; False if no work is left."""
+    def _cures(self, places: Collection[Place], i: int, limit: float = 0.0) -> bool:
+        """Whether exact candidates remove the error of an output; False if no work is left.
+
+        With a `limit`, what they leave is smaller than that.
+        """
         key = frozenset(places)
         if key not in self._trials:
             self._trials[key] = self._trial(key)
         outcome, before = self._trials[key], min(size_of(self.errors[i]), 1.0)
-        limit = most_left(before, self.outputs[i].dtype)
-        return outcome is not None and outcome.sizes[i] <= limit
+        if outcome is None:
+            return False
+        is_left = most_left(before, self.outputs[i].dtype)
+        return outcome.sizes[i] < limit if limit else outcome.sizes[i] <= is_left
 
     def _smallest_set(self, places: Sequence[Place], i: int) -> list[Place]:
         """Return candidates that remove an error together, and not one of them less; else none.

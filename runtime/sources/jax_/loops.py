@@ -160,6 +160,9 @@ class RefusedLoop(NamedTuple):
                 text += _operand_made(step)
             start = self._start(location)
             made = None if start is None else part_made(location, start, name)
+            if made is None and isinstance(start, ast.Call):
+                line = location.line + start.lineno - 1
+                made = MakingLine(location.file, line, ast.unparse(start))
             since = made.seen_from(location) if made else ""
             if carry.dtype.weak:
                 initial = "" if start is None else f" of `{printable(ast.unparse(start))}`"
@@ -176,8 +179,11 @@ class RefusedLoop(NamedTuple):
         source = expression(location)
         node = statement(source.text) if source else None
         call = node.value if isinstance(node, (ast.Expr, ast.Assign)) else None
-        position = {"scan": 1, "while_loop": 2}[self.kind]
-        return next(iter(call.args[position:]), None) if isinstance(call, ast.Call) else None
+        position, name = {"scan": (1, "init"), "while_loop": (2, "init_val")}[self.kind]
+        if not isinstance(call, ast.Call):
+            return None
+        named = [x.value for x in call.keywords if x.arg == name]
+        return next(iter([*call.args[position:], *named]), None)
 
 
 def _bearing(graph: Graph, result: Symbol) -> list[Symbol]:

@@ -78,6 +78,7 @@ class NodeImporter:
             return [self._constant(attrs)]
         call = NodeCall(self.scope, schema.name, schema.since_version, exporter_pass(node))
         self._convert_misfits(call, schema)
+        self._require_fmod(attrs)
         operands = self._operands()
         result_types = self._node_types.infer(schema, node, operands, attrs, self.args)
         call.types = [x if type(x) is TensorType else None for x in result_types.types]
@@ -132,6 +133,18 @@ class NodeImporter:
             f"operator set {domain or 'ai.onnx'!r}, no function of the model has that name, and "
             "onnxruntime does not tell the types of its results"
         )
+
+    def _require_fmod(self, attrs: Mapping[str, Any]) -> None:
+        """Raise GraphError for the Mod of floats that ONNX has for integers alone."""
+        if self.op != "Mod" or self.domain or attrs["fmod"]:
+            return
+        dtype = None if self.args[0] is None else self.args[0].dtype
+        if dtype is not None and dtype.is_float:
+            raise GraphError(
+                "Mod of floats needs fmod=1",
+                got=f"fmod=0 and {dtype}",
+                fix="set fmod=1, by which the result has the sign of the first operand",
+            )
 
     def _convert_misfits(self, call: NodeCall, schema: OpSchema) -> None:
         """Convert the operands to types that the op takes, with a note for each cast."""

@@ -250,6 +250,16 @@ def entropy_of_rare_words() -> CastReport:
     return record(function, np.array([-1, -30], np.float16)).audit()
 
 
+def logarithms_of_losses() -> CastReport:
+    def function(scores, margins):
+        losses = (scores + margins - scores).astype(np.float16)
+        shifted = losses + 1e-10  # guilty
+        return np.log(shifted)
+
+    margins = np.array([1e-9, 1e-9, 0.5], np.float32)
+    return record(function, np.ones(3, np.float32), margins).audit()
+
+
 Programs = tuple[Callable[[], CastReport], ...]
 NARROWED: Programs = (
     *(total_of_halves, residual_of_half, ids_through_float32, times_of_events, decayed_weights),
@@ -258,6 +268,7 @@ NARROWED: Programs = (
 )
 CONSTANTS: Programs = (
     *(masked_scores, guarded_quotient, smoothed_counts, ticks_since_start, entropy_of_rare_words),
+    logarithms_of_losses,
 )
 PAIRS: Programs = (running_bytes, sums_of_pixels, energies_of_samples, differences_of_rows)
 DELIBERATE: Programs = (

@@ -167,6 +167,12 @@ def test_an_operand_that_no_cast_is_sure_to_mend_is_refused() -> None:
         from_onnx(model)
 
 
+def test_a_modulo_of_floats_with_the_sign_of_integers_is_refused() -> None:
+    node = helper.make_node("Mod", ["x", "x"], ["y"], "wrap", fmod=0)
+    with pytest.raises(GraphError, match=r"node 'wrap' \(Mod\): Mod of floats needs fmod=1"):
+        from_onnx(model_of([node], [value("x", FLOAT, 2)], [value("y", FLOAT, 2)]))
+
+
 def test_casts_of_exporters_name_their_pass_and_nodes_their_layer() -> None:
     nodes = [
         helper.make_node("Cast", ["x"], ["h"], "InsertedPrecisionFreeCast_h", to=DOUBLE),
