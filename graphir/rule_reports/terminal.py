@@ -6,21 +6,20 @@ import re
 import shutil
 import textwrap
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TextIO
 
+from graphir.display import count_text
 from graphir.rule_reports.tables import aligned
 
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 
 _OPTIONAL = ("bytes", "rule and path", "kind", "share", "changed", "error", "times")
 """The columns that a narrow table leaves out, in this order."""
-_LEAST = {"where": 16, "operand": 10, "loss": 10, "layer": 12}
+_LEAST = {"operand": 10, "loss": 10, "layer": 12}
 """The columns that a narrow table shortens, each with its least width."""
-_ROOM = {"where": 20, "operand": 16, "loss": 16, "layer": 12}
-"""The widths of these columns to which a narrow table shortens them before it omits others.
-
-Short files keep their whole names.
-"""
+_ROOM = {"operand": 16, "loss": 16, "layer": 12}
+"""The widths of these columns to which a narrow table shortens them before it omits others."""
 
 
 def terminal_width(stream: TextIO | None) -> int | None:
@@ -39,9 +38,10 @@ def on_screen(text: str, stream: TextIO | None) -> str:
 def wrapped(line: str, width: int | None) -> list[str]:
     """Return a line as lines of at most `width` characters; None is no limit.
 
-    The further lines start below the last cell that leaves them half of the width.
+    The further lines start below the last cell that leaves them half of the width. An edit is code
+    to type, and stays one line.
     """
-    if width is None or len(line) <= width:
+    if width is None or len(line) <= width or line.startswith(_EDITS):
         return [line]
     if _ANSI.search(line):
         return _hanging_colored(line, width)
@@ -49,6 +49,10 @@ def wrapped(line: str, width: int | None) -> list[str]:
     indent = max((start for start in starts if 2 * start <= width), default=0)
     further = " " * (indent or 2)
     return textwrap.wrap(line, width, subsequent_indent=further, break_on_hyphens=False)
+
+
+_EDITS = ("  write", "  and in ", "  and: ", "    write: ")
+"""How the line of an edit starts: see Sentence, and the report of the pytest plugin."""
 
 
 def _hanging_colored(line: str, width: int) -> list[str]:
@@ -68,34 +72,63 @@ def _hanging_colored(line: str, width: int) -> list[str]:
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def fitted(rows: Sequence[Sequence[str]], width: int | None) -> list[str]:
+def fitted(
+    rows: Sequence[Sequence[str]],
+    width: int | None,
+    hidden: int = 0,
+    headings: Mapping[int, str] = MappingProxyType({}),
+) -> list[str]:
     """Return a table, whose first row has the titles, as lines of at most `width` characters.
 
-    A narrow table leaves columns out and says so, then shortens the places (see `short_place`), the
-    operands and the losses. None is no limit.
+    A narrow table leaves columns out and says so, then shortens operands, losses and layers. Files
+    and lines stay whole: a place that leaves too little room has a line of its own above its row.
+    None is no limit. `hidden` is the number of rows that the table lacks, which it says too, and
+    `headings` are lines above rows, by number.
     """
-    if width is None or not rows:
-        return aligned(rows)
-    titles = list(rows[0])
-    columns = dict(zip(titles, zip(*rows, strict=True), strict=True))
+    more = [f"{count_text(hidden, 'more row')}: -v"] if hidden else []
+    if not rows:
+        return []
+    if width is None:
+        return "\n".join([*_headed(aligned(rows), headings), *(f"({x})" for x in more)]).split("\n")
+    columns = dict(zip(rows[0], zip(*rows, strict=True), strict=True))
+    least, room = dict(_LEAST), dict(_ROOM)
+    above: dict[int, str] = {}
+    if "where" in columns:
+        others = {x: cells for x, cells in columns.items() if x not in (*_OPTIONAL, "where")}
+        most = _slack(others, _LEAST) - _excess(others, width) - 2
+        places = [_whole_place(cell) for cell in columns["where"]]
+        above = {row: place for row, place in enumerate(places) if len(place) > most}
+        cells = ("" if row in above else x for row, x in enumerate(columns["where"]))
+        columns["where"] = tuple(cells)
+        least["where"] = room["where"] = max((len(x) for x in places if len(x) <= most), default=0)
     left_out = [title for title in _OPTIONAL if title in columns]
-    places = [_PLACE.fullmatch(cell) for cell in columns.get("where", ())]
-    longest = max((x.end(2) for x in places if x), default=0)
-    room = {**_ROOM, "where": longest} if longest <= 26 else _ROOM
     omitted: list[str] = []
     while left_out and _excess(columns, width) > _slack(columns, room):
         omitted.append(left_out.pop(0))
         del columns[omitted[-1]]
-    least = _LEAST if _excess(columns, width) > _slack(columns, room) else room
+    least = least if _excess(columns, width) > _slack(columns, room) else room
     while (excess := _excess(columns, width)) > 0 and _slack(columns, least):
         present = [title for title in least if title in columns]
         longest = max(present, key=lambda title: _width(columns[title]) - least[title])
         size = max(_width(columns[longest]) - excess, least[longest])
         cut = short_place if longest in ("where", "layer") else _cut
         columns[longest] = tuple(cut(cell, size) for cell in columns[longest])
-    lines = aligned(list(zip(*columns.values(), strict=True)))
-    note = wrapped(f"(columns without room: {', '.join(omitted)})", width) if omitted else []
-    return [*(line[:width] for line in lines), *note]
+    more = [f"columns without room: {', '.join(omitted)}", *more] if omitted else more
+    note = wrapped(f"({'; '.join(more)})", width) if more else []
+    lines = [line[:width] for line in aligned(list(zip(*columns.values(), strict=True)))]
+    lines = _headed(_headed(lines, above), headings)
+    return [*"\n".join(lines).split("\n"), *note]
+
+
+def _headed(lines: Sequence[str], headings: Mapping[int, str]) -> list[str]:
+    """Return lines with others above some of them, by number; these share one string each."""
+    return [f"{headings[row]}\n{x}" if row in headings else x for row, x in enumerate(lines)]
+
+
+def _whole_place(cell: str) -> str:
+    """Return a place without its layer."""
+    found = _PLACE.fullmatch(cell)
+    return cell[: found.end(2)] if found else cell
 
 
 def _width(column: Sequence[str]) -> int:

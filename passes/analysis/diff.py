@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
 
 from graphir.decorators import uncollected
 from graphir.display import brief, printable
@@ -19,6 +19,9 @@ from graphir.public import DType, Graph, GraphError, GraphirError, Op, Promotion
 from graphir.rule_reports.facts import OF_OPS, facts, infer_op
 from graphir.rule_reports.tables import VERSION, aligned, cell_name
 from graphir.text.printer import names_of
+
+if TYPE_CHECKING:
+    from graphir.passes.reports.sentences import Sentence
 
 
 class DtypePair(NamedTuple):
@@ -252,6 +255,8 @@ class GraphDiff(ItemSequence[Change]):
 
     def __init__(self, graph: Graph, before: PromotionRules, after: PromotionRules) -> None:
         self.graph, self.before, self.after = graph, before, after
+        self.advises = True
+        """Whether sentences have edits: not in a report whose answers or gates ask for others."""
         self.view = inlined(graph)
         changes, self.broken = _compare(graph, self.view, before, after)
         self.changes = tuple(change for change in changes if len(change.errors) < 2)
@@ -276,11 +281,16 @@ class GraphDiff(ItemSequence[Change]):
         return tuple(change for change in self if change.errors)
 
     @property
-    def sentences(self) -> list[str]:
-        """The sentences that explain why outputs have other dtypes."""
+    def answers(self) -> list[Sentence]:
+        """The sentences that explain why outputs have other dtypes, with what to write instead."""
         from graphir.passes.reports.sentences import differences
 
         return differences(self)
+
+    @property
+    def sentences(self) -> list[str]:
+        """The answers as texts."""
+        return list(map(str, self.answers))
 
     def to_json(self) -> str:
         """Return the changes as a JSON document; a refusal is null, with its error beside it."""
@@ -308,7 +318,8 @@ class GraphDiff(ItemSequence[Change]):
     def __str__(self) -> str:
         rows = self.table()
         table = aligned(rows) if len(rows) > 1 else []
-        return "\n".join([self.headline(), *self.sentences, *table, *self.errors()])
+        sentences = (line for answer in self.answers for line in answer.lines)
+        return "\n".join([self.headline(), *sentences, *table, *self.errors()])
 
     def __repr__(self) -> str:
         return brief(str(self))

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from types import CodeType
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeGuard
 
 from graphir.source_text import source_tree
 
@@ -124,7 +124,7 @@ def expression_text(site: CallSite, part: int = 0) -> str:
         if isinstance(node, (ast.Tuple, ast.Name)):
             values = node.elts if isinstance(node, ast.Tuple) else [node]
             return ast.unparse(values[part]) if part < len(values) else ""
-        if isinstance(node, ast.FormattedValue):
+        if isinstance(node, ast.FormattedValue) or _is_question(node):
             return ast.unparse(node.value)
         if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords:
             argument = node.args[0]
@@ -143,6 +143,11 @@ def expression_text(site: CallSite, part: int = 0) -> str:
 
 _FORMATTING = _names("FORMAT_VALUE FORMAT_SIMPLE FORMAT_WITH_SPEC")
 """The instructions that format a value."""
+
+
+def _is_question(node: ast.expr) -> TypeGuard[ast.Attribute]:
+    """Whether an expression asks for what a value is."""
+    return isinstance(node, ast.Attribute) and node.attr in ("dtype", "shape")
 
 
 def _formatted(node: ast.JoinedStr) -> Iterator[ast.FormattedValue]:

@@ -77,7 +77,7 @@ def _policy(script: str) -> str:
 
 
 def _sections(report: CastReport, title: str, most: int) -> Iterator[str]:
-    first, *further = report.answers or [Sentence(title)]
+    first, *further = report.answers or [Sentence(phrases.headline(report))]
     rules = report.graph.rules.name
     subtitle = f"built under the rules of {rules}, {len(report.graph.symbols):,} symbols"
     told = answer_html(first, "h1"), *map(answer_html, further), _facts(report)
@@ -112,7 +112,7 @@ def answer_html(answer: Sentence, name: str = "p") -> str:
 def _facts(report: CastReport) -> str:
     """Return what was not seen, as a line that unfolds, and the lines of counts and of outputs."""
     unseen = "".join(tag("li", text(line)) for line in phrases.every_unseen(report))
-    lines = *report.graph.notes, phrases.headline(report), *phrases.outputs(report)
+    lines = *phrases.notes(report), phrases.headline(report), *phrases.outputs(report)
     folded_unseen = folded(phrases.unseen(report), tag("ul", unseen) if unseen else "")
     return tag("div", folded_unseen, paragraphs(lines), class_="facts")
 

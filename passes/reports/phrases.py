@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, get_args
@@ -141,10 +142,26 @@ def _operation(op: str, operands: Sequence[str]) -> str:
     return f"{op}({', '.join(operands)})"
 
 
-def unseen(report: CastReport) -> str:
+def notes(report: CastReport) -> list[str]:
+    """Return the notes of a report's graph; equal ones of several lines are one."""
+    lines: dict[str, list[str]] = {}
+    for note in report.graph.notes:
+        found = _OF_LINE.match(note)
+        lines.setdefault(note[found.end() :] if found else note, []).extend(
+            found.groups() if found else ()
+        )
+    heads = {text: f"line{'s' * (len(x) > 1)} {', '.join(x)}: " for text, x in lines.items() if x}
+    return [f"{heads.get(text, '')}{text}" for text in lines]
+
+
+_OF_LINE = re.compile(r"line (\d+): ")
+
+
+def unseen(report: CastReport, width: int | None = None) -> str:
     """Return the line about what was not seen, by kind with its first place; "" for nothing.
 
-    An unseen step takes its operands as they are: so their errors are in no output's error.
+    An unseen step takes its operands as they are: so their errors are in no output's error. Where
+    reasons and places have no room in a `width`, the line has numbers.
     """
     steps = [step for step in report.unseen if step.hides or step.casts or not step.decides]
     hides_errors = any(step.hides for step in steps)
@@ -155,17 +172,34 @@ def unseen(report: CastReport) -> str:
         means = f"the error of {of} is unknown"
     if any(step.casts for step in steps):
         means = f"{means}, and casts may be missing" if hides_errors else "casts may be missing"
-    decisions = [step for step in report.unseen if step not in steps]
+    decisions = [x for x in _parts(report) if x not in steps]
     groups = {f"not seen ({means})": steps, "decided by values": decisions}
     groups["not recorded"] = _given(report)
-    return "; ".join(f"{kind}: {_first(group)}" for kind, group in groups.items() if group)
+    kinds = {kind: group for kind, group in groups.items() if group}
+    for more, texts in ("", first_of), (" (-v)", _first_place), (" (-v)", len):
+        line = "; ".join(f"{kind}: {texts(group)}" for kind, group in kinds.items())
+        line += more if line else ""
+        if width is None or len(line) <= width:
+            break
+    return line
 
 
-def _first(steps: Sequence[Unseen]) -> str:
+def first_of(steps: Sequence[Unseen]) -> str:
     """Return the first of some steps, and the number of the others, or why it was not seen."""
     if len(steps) > 1:
-        return f"{step_place(steps[0])} and {count_text(len(steps) - 1, 'other')}"
+        return _first_place(steps)
     return f"{step_place(steps[0])} {printable(steps[0].reason)}"
+
+
+def _first_place(steps: Sequence[Unseen]) -> str:
+    """Return the first of some steps, and the number of the others."""
+    others = f" and {count_text(len(steps) - 1, 'other')}" if len(steps) > 1 else ""
+    return f"{step_place(steps[0])}{others}"
+
+
+def _parts(report: CastReport) -> list[Unseen]:
+    """Return what was not seen, without harmless choices inside of functions of libraries."""
+    return [x for x in report.unseen if x.hides or x.casts or not x.location.compound]
 
 
 def _given(report: CastReport) -> list[Unseen]:
@@ -178,7 +212,7 @@ def every_unseen(report: CastReport) -> list[str]:
     """Return a line for each part of the program that was not seen."""
     given = _given(report)
     return [
-        *(f"not seen: {step_text(step)}" for step in report.unseen),
+        *(f"not seen: {step_text(step)}" for step in _parts(report)),
         *(f"not recorded: {step_place(x)} {printable(x.reason, 500)}" for x in given),
     ]
 
@@ -198,13 +232,16 @@ def step_text(step: Unseen) -> str:
     return f"{step_place(step)} {printable(step.reason, 500)}; it {means}"
 
 
-def outputs(report: CastReport) -> list[str]:
-    """Return a line for each output; of many, for the first that are most wrong, or unknown."""
+def outputs(report: CastReport, width: int | None = None) -> list[str]:
+    """Return a line for each output; of many, for the first that are most wrong, or unknown.
+
+    In a `width` a line has the greatest error alone, and a long name is cut.
+    """
     worst = sorted(report.outputs, key=lambda x: (x.is_known, not x.broken, -(x.norm or 0.0)))
     first = [error for error in report.outputs if error in worst[:MAX_OUTPUTS]]
     others = len(report.outputs) - len(first)
     more = [f"... and {count_text(others, 'other output')}"] if others else []
-    return [*map(output, first), *more]
+    return [*(output(x) if width is None else _output_within(x, width) for x in first), *more]
 
 
 MAX_OUTPUTS = 4
@@ -228,6 +265,30 @@ def output(error: OutputError) -> str:
         parts.append(OVERLAP)
     return f"{name}, {', '.join(parts)}"
 
+
+def _output_within(error: OutputError, width: int) -> str:
+    """Return the phrase for an output's greatest error, with as much of its name as has room."""
+    facts = [f", {count_text(error.elements, 'element')}: error unknown"]
+    if error.differing is not None:
+        facts = [f", {error.differing} of {error.elements} differ"]
+        facts += [f", {error.broken} not finite"] if error.broken else []
+        facts += [f", by {error.largest:.3g} at most", f" (relative {error.relative:.2g})"]
+        facts = facts if error.differing else facts[:1]
+    name, line, number = printable(error.name).rpartition(" in line ")
+    while True:
+        text = f"{line}{number}: {error.dtype}{''.join(facts)}"
+        room = width - len(text)
+        if room >= min(len(name), _LEAST_NAME) or len(facts) < 2:
+            break
+        facts.pop()
+    name = (
+        name if len(name) <= max(room, 1) else f"{name[: max(room, 1) - 1]}\N{HORIZONTAL ELLIPSIS}"
+    )
+    return name + text
+
+
+_LEAST_NAME = 16
+"""The characters of an output's name that count for more than its relative error."""
 
 OVERLAP = "shares overlap: errors cancel one another, or pass through a cancellation"
 """The phrase for shares outside of [0, 1]."""
@@ -441,7 +502,8 @@ def against(report: CastReport) -> list[str]:
     rows = [[printable(cell) for cell in row] for row in diff.table()]
     table = aligned(rows) if len(rows) > 1 else []
     errors = (printable(line, 500) for line in diff.errors())
-    return [printable(diff.headline()), *diff.sentences, *table, *errors]
+    sentences = (line for answer in diff.answers for line in answer.lines)
+    return [printable(diff.headline()), *sentences, *table, *errors]
 
 
 # -- source regions

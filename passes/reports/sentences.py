@@ -65,20 +65,38 @@ class Sentence(NamedTuple):
         texts = (printable(text, None) for _, text in self.edits)
         return [(verb + lead, text) for verb, lead, text in zip(verbs, leads, texts, strict=False)]
 
+    @property
+    def lines(self) -> list[str]:
+        """The sentence, and each edit as a line, the last one before the grade."""
+        edits = (f"  {lead} {text}" for lead, text in self.instructions)
+        *lines, last = self.text, *edits
+        return [*lines, f"{last}{' ' * 6}{self.grade}".rstrip()]
+
     def __str__(self) -> str:
         grade = f" ({self.grade})" if self.grade else ""
         return f"{self.text}; {self.advice}{grade}" if self.edits else self.text
 
 
 def answers_of(report: CastReport) -> list[Sentence]:
-    """Return what a report explains, the gravest answer first; `report.answers` keeps them."""
-    lossy = [_loss(report, cause) for cause in report.loss_causes]
+    """Return what a report explains, the gravest answer first; `report.answers` keeps them.
+
+    A wide result is graver than an error of a few roundings.
+    """
+    small = [cause for cause in report.loss_causes if _is_rounding(report, cause)]
+    lossy = [_loss(report, cause) for cause in report.loss_causes if cause not in small]
+    roundings = [_loss(report, cause) for cause in small]
     widened = [x for x in report.dtype_causes if x.outputs]
     inner = [x for x in report.dtype_causes if not x.outputs]
     most = [x for x in inner if x.following >= inner[0].following / 2][:_MOST_INNER]
-    dtypes = [_dtype_cause(report, x) for x in (*widened, *most)]
-    found = {str(x): x for x in reversed((*lossy, *dtypes))}
+    wide, inside = ([_dtype_cause(report, x) for x in causes] for causes in (widened, most))
+    found = {str(x): x for x in reversed((*lossy, *wide, *roundings, *inside))}
     return [x._replace(text=printable(x.text, _LONGEST)) for x in found.values()][::-1]
+
+
+def _is_rounding(report: CastReport, cause: LossCause) -> bool:
+    """Whether the error that a cause makes is one of roundings to float32 at most."""
+    errors = [report.outputs[x] for x in cause.outputs]
+    return bool(errors) and all(x.norm is not None and x.norm < 2**-20 for x in errors)
 
 
 def answers_of_rows(report: CastReport) -> list[Sentence]:
@@ -112,13 +130,13 @@ def _first_overflow(report: CastReport, row: CastRow) -> str:
     return f"{row.target} overflows first in {place}: {what} {reach} in {count}"
 
 
-def differences(diff: GraphDiff) -> list[str]:
+def differences(diff: GraphDiff) -> list[Sentence]:
     """Return the notes of the graph, and a sentence for each output of different dtypes.
 
     A sentence names the first cause, and the line to type so that both make the dtype of the first.
     """
     changes = {change.symbol.index: change for change in diff}
-    texts: dict[str, None] = {}
+    sentences_by_text = {x: Sentence(printable(x, _LONGEST)) for x in diff.graph.notes}
     for number, output in enumerate(diff.view.outputs):
         change = cause = changes.get(output.index)
         while cause is not None and cause.causes:
@@ -130,13 +148,16 @@ def differences(diff: GraphDiff) -> list[str]:
         location, source = cause.symbol.location, expression(cause.symbol.location)
         text = f": {printable(source.brief)}" if source else ""
         place = _line(location) if location.file else location.layered
-        why = f"because {place} is {cause.after}, not {cause.before}{text}{_alike(diff, cause)}"
-        texts.setdefault(f"{name} is {dtypes}{diff.before.name}, {why}")
-    return [*(printable(text, _LONGEST) for text in diff.graph.notes), *texts]
+        why = f"because {place} is {cause.after}, not {cause.before}{text}"
+        text = f"{name} is {dtypes}{diff.before.name}, {why}"
+        edit = _alike(diff, cause) if diff.advises else ""
+        edits = (("", edit),) if edit else ()
+        sentences_by_text.setdefault(text, Sentence(printable(text, _LONGEST), None, edits))
+    return [*sentences_by_text.values()]
 
 
 def _alike(diff: GraphDiff, cause: Change) -> str:
-    """Return the advice to cast the operands so that both rule sets make one dtype; else ""."""
+    """Return the text that casts the operands so that both rule sets make one dtype; else ""."""
     symbol, dtype = cause.symbol, cause.before
     if not isinstance(dtype, DType) or dtype.weak or symbol.location.compound:
         return ""
@@ -150,7 +171,7 @@ def _alike(diff: GraphDiff, cause: Change) -> str:
     except GraphirError:
         return ""
     edit = UncastOp(diff.after, symbol.op, symbol.args).edit(symbol.location, casts)
-    return f"; write {printable(edit.text)}" if result.dtype is dtype and edit else ""
+    return edit.text if result.dtype is dtype and edit else ""
 
 
 def _loss(report: CastReport, cause: LossCause) -> Sentence:

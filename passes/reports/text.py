@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from graphir.decorators import uncollected
-from graphir.display import printable
+from graphir.display import count_text, printable
 from graphir.passes.reports import phrases
 from graphir.passes.reports.phrases import line_of, region
 from graphir.passes.reports.sentences import Sentence
@@ -30,26 +30,55 @@ _HEADER = ("where", "operand", "from", "to", "kind", "rule and path", "loss", "b
 _AUDIT_HEADER = ("changed", "error", "share")
 
 
+SCREEN = 24
+"""The lines of a report on a screen."""
+
+_LEAST_ROWS, _MOST_ANSWERS = 4, 9
+"""The rows for which sentences and layers on a screen leave room, and the lines of answers."""
+
+
 @uncollected
-def report_text(report: CastReport, width: int | None = None, verbose: bool = False) -> str:
+def report_text(
+    report: CastReport, width: int | None = None, verbose: bool = False, screen: int | None = None
+) -> str:
     """Return the answers, then what was not seen, counts, and a table with a line for each cast.
 
     Equal casts of one line, and those of the iterations of a loop, share a line with their count.
-    `width` is the most characters of a line, edits apart; None is no limit. With `verbose`, each
-    part that was not seen has a line.
+    `width` is the most characters of a line, edits apart, and `screen` the number of lines that the
+    text should have; None is no limit. With `verbose`, each part that was not seen has a line.
     """
-    table: list[str] = []
-    if report.lines:
-        rows = casts_table(report)
-        table = fitted(rows, width)
-        if 0 < (count := report.lines.in_library) < len(rows) - 1:
-            table.insert(len(rows) - count, phrases.LIBRARY)
-    return "\n".join([*_head(report, width, verbose), *table, *_tail(report, width)])
+    if screen is not None and report.against is None:
+        return "\n".join(_on_screen(report, width, screen))
+    head = [*_answers(report, width), *_head(report, width, verbose)]
+    return "\n".join([*head, *_table(report, width), *_tail(report, width)])
+
+
+def _on_screen(report: CastReport, width: int | None, lines: int) -> list[str]:
+    """Return the report in so many lines: the first answers and casts, and layers with room."""
+    head = _first_answers(report, width) + _head(report, width, False, brief=True)
+    room = max(lines - len(head), _LEAST_ROWS + 2)
+    count = len(report.lines)
+    tail = [*_tail(report, width)]
+    tail = tail if len(tail) + min(count, _LEAST_ROWS) + 2 <= room else []
+    while len(table := _table(report, width, count)) + len(tail) > room and count > 1:
+        count -= min(len(table) + len(tail) - room, count - 1)
+    return [*head, *table, *tail]
+
+
+def _table(report: CastReport, width: int | None, most: int | None = None) -> list[str]:
+    """Return the lines of the table of a report, with its first `most` casts; [] without any."""
+    if not report.lines:
+        return []
+    rows = casts_table(report)
+    first = rows[: len(rows) if most is None else most + 1]
+    user = len(rows) - report.lines.in_library
+    headings = {user: phrases.LIBRARY} if 1 < user < len(first) else {}
+    return fitted(first, width, len(rows) - len(first), headings)
 
 
 def answers_text(report: CastReport, width: int | None = None) -> str:
     """Return the answers of a report alone; without one, the notes of its graph and its counts."""
-    others = (*report.graph.notes, phrases.headline(report))
+    others = (*phrases.notes(report), phrases.headline(report))
     lines = _answers(report, width) or [x for each in others for x in wrapped(each, width)]
     return "\n".join(lines)
 
@@ -58,14 +87,27 @@ def _answers(report: CastReport, width: int | None) -> list[str]:
     return [line for answer in report.answers for line in _answer_lines(answer, width)]
 
 
-def _head(report: CastReport, width: int | None, verbose: bool) -> Iterator[str]:
-    """Yield the lines above a table or details."""
-    yield from _answers(report, width)
-    every_unseen = phrases.every_unseen(report) if verbose else []
-    unseen = [phrases.unseen(report), *(every_unseen if len(every_unseen) > 1 else ())]
-    outputs = map(phrases.output, report.outputs) if verbose else phrases.outputs(report)
-    head = (*unseen, *report.graph.notes, phrases.headline(report), *outputs)
-    yield from (part for line in head if line for part in wrapped(printable(line, 2000), width))
+def _first_answers(report: CastReport, width: int | None) -> list[str]:
+    """Return the lines of the first answers, of one at least, and the number of the others."""
+    lines: list[str] = []
+    for place, answer in enumerate(report.answers):
+        own = _answer_lines(answer, width)
+        if lines and len(lines) + len(own) > _MOST_ANSWERS:
+            others = count_text(len(report.answers) - place, "other answer")
+            return [*lines, f"... and {others} (-v)"]
+        lines += own
+    return lines
+
+
+def _head(report: CastReport, width: int | None, verbose: bool, brief: bool = False) -> list[str]:
+    """Return the lines between the answers and a table or details."""
+    room = width if brief else None
+    unseen, outputs = [phrases.unseen(report, room)], phrases.outputs(report, room)
+    if verbose:
+        every_unseen, outputs = phrases.every_unseen(report), [*map(phrases.output, report.outputs)]
+        unseen += every_unseen if len(every_unseen) > 1 else ()
+    head = (*unseen, *phrases.notes(report), phrases.headline(report), *outputs)
+    return [part for line in head if line for part in wrapped(printable(line, 2000), width)]
 
 
 def _tail(report: CastReport, width: int | None) -> Iterator[str]:
@@ -97,8 +139,8 @@ def report_details(report: CastReport, most: int = DETAILS, width: int | None = 
 
     All parts that were not seen come before, after the answers.
     """
-    details = cascades_text(report, most, width)
-    return "\n".join([*_head(report, width, True), *details, *_tail(report, width)])
+    head = [*_answers(report, width), *_head(report, width, True)]
+    return "\n".join([*head, *cascades_text(report, most, width), *_tail(report, width)])
 
 
 def cascades_text(report: CastReport, most: int, width: int | None = None) -> Iterator[str]:
@@ -263,7 +305,7 @@ _AS_CODE = {"where", "operand", "rule and path", "loss", "bytes", "layer"}
 def report_markdown(report: CastReport, most: int = MARKDOWN_ROWS, details: int = _CASCADES) -> str:
     """Return the answers, a table of the `most` worst casts, then `details` cascades as text."""
     parts = [f"### Casts of {code(report.graph.name)}", *map(_answer, report.answers)]
-    lines = phrases.unseen(report), *report.graph.notes, phrases.counts(report)
+    lines = phrases.unseen(report), *phrases.notes(report), phrases.counts(report)
     parts += map(escaped, lines)
     parts.append("\n".join(f"- {code(line)}" for line in phrases.outputs(report)))
     if report.lines:
@@ -326,9 +368,8 @@ def _casts(report: CastReport, most: int) -> str:
 
 def _answer_lines(answer: Sentence, width: int | None) -> list[str]:
     """Return the lines of an answer; each edit has a line of its own, whole in any width."""
-    edits = (f"  {lead} {text}" for lead, text in answer.instructions)
-    *lines, last = *wrapped(answer.text, width), *edits
-    graded = f"{last}{' ' * 6}{answer.grade}".rstrip()
-    if width is None or len(graded) <= width or not answer.grade:
-        return [*lines, graded]
-    return [*lines, last, f"    {answer.grade}"]
+    if width is None or not answer.edits or len(answer.lines[-1]) <= width:
+        return [part for line in answer.lines for part in wrapped(line, width)]
+    grade = [f"    {answer.grade}"] if answer.grade else []
+    plain = answer._replace(grade="")
+    return [*(part for line in plain.lines for part in wrapped(line, width)), *grade]

@@ -85,7 +85,10 @@ def audit_graph(program: AuditedProgram, options: AuditOptions) -> CastReport:
     arguments = tuple(run.graph.inputs[: run.arguments])
     steps = (*run.steps, *(step.remap(mapping) for step in steps))
     facts = RecordedFacts(steps, arguments=arguments)
-    report = audit_program(AuditedProgram(run.graph, run.arrays, facts), options)
+    unrolled_program = program._replace(
+        graph=run.graph, inputs=run.arrays, facts=facts, keywords={}
+    )
+    report = audit_program(unrolled_program, options)
     return report.of_graph(graph if options.as_dtype is None else report.graph, graph)
 
 

@@ -12,13 +12,12 @@ from typing import Any, cast
 
 import numpy as np
 
-from graphir.display import printable
 from graphir.drawing.formats import GRAPH_FORMATS
 from graphir.passes import CastReport, GraphDiff, RulesDiff, cast_report, diff, draw, lower
+from graphir.passes.analysis.policies.hits import forbid_edits
 from graphir.passes.analysis.policies.patterns import forbidden_rows, gate_word, policy_word
 from graphir.passes.reports import DTYPE_FORMATS, REPORT_FORMATS, phrases
-from graphir.passes.reports.phrases import step_place
-from graphir.passes.reports.text import answers_text, report_details, report_text
+from graphir.passes.reports.text import SCREEN, answers_text, report_details, report_text
 from graphir.public import DType, ExecutionError, Graph, GraphError, PromotionRules, TensorType
 from graphir.rule_reports.terminal import terminal_width
 from graphir.runtime import targets
@@ -161,7 +160,9 @@ def selected(report: CastReport, args: argparse.Namespace) -> CastReport:
         report = report.keeping(args.keep)
     report = report.only(args.kind, exact, args.layer, args.dtype, args.loss, args.only)
     report = report.in_full() if args.all else report
-    return report.compared(args.against) if args.against else report
+    words = getattr(args, "fail_on", [])  # a cell has no gate
+    forbid_edits(forbidden_rows(report, words), words)
+    return report.compared(args.against, bool(words)) if args.against else report
 
 
 def _write_report(report: CastReport, args: argparse.Namespace, work: LongWork) -> int:
@@ -179,7 +180,10 @@ def _write_report(report: CastReport, args: argparse.Namespace, work: LongWork) 
     if args.quiet and name in ("text", "details"):
         text = answers_text(report, width)
     elif name == "text":
-        text = report_text(report, width, args.verbose)
+        screen = None if args.verbose or width is None else SCREEN
+        text = report_text(
+            report.in_full() if args.verbose else report, width, args.verbose, screen
+        )
     elif name == "details":
         text = report_details(report, width=width)
     else:
@@ -192,8 +196,8 @@ def _write_report(report: CastReport, args: argparse.Namespace, work: LongWork) 
 
 def print_not_recorded(report: CastReport) -> None:
     """Print on stderr what a recording has no ops for, which a format without it leaves out."""
-    for part in report.given:
-        print(f"graphir: {step_place(part)} {printable(part.reason)}", file=sys.stderr)
+    if report.given:
+        print(f"graphir: not recorded: {phrases.first_of(report.given)}", file=sys.stderr)
 
 
 def run_draw(args: argparse.Namespace) -> int:

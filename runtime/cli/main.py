@@ -512,7 +512,10 @@ def _add_extent(command: argparse.ArgumentParser) -> None:
     """Add the options for more and for less than a report says by itself: -v and -q."""
     extent = command.add_mutually_exclusive_group()
     extent.add_argument(
-        "-v", "--verbose", action="store_true", help="name each part that was not seen"
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="all rows and outputs, exact numbers, and each part that was not seen",
     )
     extent.add_argument("-q", "--quiet", action="store_true", help="the answer alone, as text")
 

@@ -148,6 +148,33 @@ def require_arguments(
         raise ExecutionError(f"{text}{parameters}: {error}; {advice}") from None
 
 
+def require_object(text: str, positional: Sequence[Any]) -> None:
+    """Raise ExecutionError for `script.py:Class.method`, whose form that works it names.
+
+    The first argument may be an object of the class.
+    """
+    head, _, name = text.rpartition(".")
+    path, colon, _ = head.rpartition(":")
+    owner = find_object(head) if colon else None
+    method = inspect.getattr_static(owner, name, None) if isinstance(owner, type) else None
+    is_given = bool(positional) and isinstance(owner, type) and isinstance(positional[0], owner)
+    if owner is None or is_given or not hasattr(method, "__get__"):
+        return
+    if isinstance(method, (staticmethod, classmethod)):
+        return
+    module = find_object(f"{path}:__dict__")
+    objects = [key for key, value in module.items() if isinstance(value, owner)]
+    fix = (
+        f"name one: {path}:{objects[0]}.{name}"
+        if objects
+        else (
+            f"write `{owner.__name__.lower()} = {owner.__name__}(...)` into the file, and name "
+            f"{path}:{owner.__name__.lower()}.{name}"
+        )
+    )
+    raise ExecutionError(f"{text} is a method of the objects of a class", fix=fix)
+
+
 def _module(path: str) -> Any:
     """Import a script as a module; it can import the modules in its own directory.
 
@@ -452,6 +479,7 @@ def load_call(args: argparse.Namespace, draws: Draws | None = None) -> Graph | S
     if isinstance(program, Graph):
         return following(args.rules, program)
     positional, keywords = of_function(args.inputs)
+    require_object(args.program, positional)
     if isinstance(program, Script):
         advice = "give the arguments of a script after --"
         require_arguments(args.program, program, positional, keywords, advice)

@@ -14,7 +14,15 @@ from numpy.typing import DTypeLike
 
 from graphir.numpy_api.ufuncs import BINARY, COMPARISONS, UNARY
 from graphir.public import Symbol
-from graphir.runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TRUTH, Texts, reading, text_of
+from graphir.runtime.recording.leaving import (
+    AS_BYTES,
+    AS_NUMBER,
+    AS_TRUTH,
+    Texts,
+    note_question,
+    reading,
+    text_of,
+)
 from graphir.runtime.recording.numpy_ import functions, ufuncs
 from graphir.runtime.recording.numpy_.calls import callee
 from graphir.runtime.recording.numpy_.methods import Methods
@@ -78,6 +86,12 @@ class RecordedScalar(Dispatching):
     plain: Any
     symbol: Symbol
     recorder: Recorder
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype."""
+        note_question(cast("TracedScalar", self))
+        return self.plain.dtype
 
     @property
     def real(self) -> Any:

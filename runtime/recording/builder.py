@@ -255,17 +255,23 @@ _LAST_STEPS = 8
 """The steps that a function of NumPy adds after a read of its own, at most."""
 
 
+IS_WRITTEN = "writes a file"
+"""The reason of the note on a method that saves an array, which is a value of the program."""
 IS_DATA = "is taken as given: it is data"
 """The reason of the note on an array that comes from outside of the program."""
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A thing that could not be recorded, where it first occurred, and the recorder's fallback."""
+    """A thing that could not be recorded, where it first occurred, and the recorder's fallback.
+
+    NumPy's own code, of a function that is written in Python, did it if it is `in_numpy`.
+    """
 
     what: str
     location: Location
     reason: str
+    in_numpy: bool = False
 
     def __str__(self) -> str:
         return f"{self.what} at {self.location} {self.reason}"
@@ -294,10 +300,15 @@ class NotingBuilder(RecordingBuilder):
         """
         raise NotImplementedError
 
+    @property
+    def in_numpy(self) -> bool:
+        """Whether a function of NumPy that is written in Python runs."""
+        return False
+
     def note(self, what: str, reason: str) -> None:
         """Add a note that a thing was not recorded, once for each thing."""
         if what not in self.notes:
-            self.notes[what] = Note(what, self.here, reason)
+            self.notes[what] = Note(what, self.here, reason, self.in_numpy)
 
     def note_order(self, what: str, symbol: Symbol, real: Result) -> None:
         """Note a result of floats that NumPy adds in another order than the op of its symbol.

@@ -92,8 +92,8 @@ def note_untaken(
     name = getattr(args[0], "__name__", "a call")
     if not scalars or isinstance(result, (np.dtype, type)) or name in WRITERS:
         return
-    if any(args[0] is function for function in OF_TYPES):
-        return
+    if any(args[0] is function for function in OF_TYPES) or name == "_array_converter":
+        return  # whose recorder notes the reads
     arrays = [*traced_leaves(result), *arrays_of((args, kwargs))]
     # The symbol of a view is made here, if nothing has read the view.
     operands = {x.index for x in map(recorder.before, arrays) if x is not None}

@@ -53,6 +53,11 @@ class LeavingValues:
         self.saved: dict[int, Symbol] = {}
         """The symbols whose values the program wrote to files, by index."""
 
+    @property
+    def surely(self) -> bool:
+        """Whether a value surely left the program."""
+        return any(leaves for _, leaves, *_ in self.rounds)
+
     def add(self, value: Any, surely: bool = True, part: int = 0) -> None:
         """Note that a value leaves the program: as text, to a file, or as a Python number.
 
@@ -148,6 +153,19 @@ def text_of(value: Any, text: str) -> str:
     if recorder is not None and recorder.locate():
         recorder.leaving.hand_out("str", value, AS_TEXT)
     return text
+
+
+def note_question(value: RecordedValue | TracedScalar) -> None:
+    """Note that the program asks for the dtype or the shape of a value that it has computed.
+
+    The value leaves the program if the program only shows what it asked for.
+    """
+    recorder = active()
+    if recorder is not None and recorder.sites.is_shown():
+        symbol = recorder.before(value)
+        if symbol is not None and symbol.args:
+            recorder.locate()
+            recorder.leaving.add(value)
 
 
 class Texts:

@@ -46,6 +46,10 @@ Array: TypeAlias = NDArray[Any]
 _DATES = np.datetime64, np.timedelta64
 
 
+_OF_COMPILED_PARTS = ("numpy.linalg.", "numpy.fft.")
+"""The modules of NumPy whose functions are calls of LAPACK and of an FFT."""
+
+
 class Recorder(NotingBuilder):
     """The recorder of one program: it finds symbols of operands and wraps results.
 
@@ -113,6 +117,12 @@ class Recorder(NotingBuilder):
             self.faults.append(error)
 
     # -- symbols of operands
+
+    @property
+    def in_numpy(self) -> bool:
+        """Whether a function of NumPy runs that is written in Python, but for linalg and fft."""
+        name = self.calls.function_name()
+        return name != "" and not name.startswith(_OF_COMPILED_PARTS)
 
     def add_unrecorded_input(
         self, array: Array, parent: Symbol | None = None, is_written: bool = False

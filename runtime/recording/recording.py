@@ -27,6 +27,7 @@ from graphir.public import (
     DType,
     Graph,
     GraphError,
+    GraphirError,
     PromotionRules,
     Symbol,
     TensorType,
@@ -54,6 +55,7 @@ from graphir.runtime.recording.results import (
     output_names,
     plain_result,
     result_leaves,
+    unread_values,
     values_leaving,
 )
 from graphir.runtime.recording.sites import CallSites
@@ -179,6 +181,10 @@ def record(
             )
             results = list(result_leaves(result, changed, recorder, True))
         outputs = _outputs(recorder, result, results)
+        is_flat = isinstance(function, (Script, CodeCell)) or result is None
+        leaves = any(is_computed(recorder, x) for x in results) or recorder.leaving.surely
+        if is_flat and not leaves:
+            outputs += _unread(recorder, [x for x, *_ in outputs])
     return Recording(**recording_fields(recorder, result, outputs))
 
 
@@ -257,6 +263,30 @@ def _outputs(
         for value, name in zip(values, names, strict=True)
         if (symbol := recorder.before(value)) is not None
     ]
+
+
+def _unread(recorder: Recorder, outputs: Sequence[Symbol]) -> list[tuple[Symbol, Any, str, int]]:
+    """Return the outputs of a program out of which no value leaves, and note that in its graph.
+
+    Their values are those of a run of the graph: the program has dropped its own.
+    """
+    from graphir.runtime.interpreter import interpret
+
+    graph, known = recorder.graph, {x.index for x in outputs}
+    pairs = [(x, name) for x, name in unread_values(recorder) if x.index not in known]
+    if not pairs:
+        return []
+    graph.set_interface(outputs=(x for x, _ in pairs))
+    try:
+        with recording_with(None):
+            values = interpret(graph, *recorder.inputs)
+    except GraphirError as error:  # no fault of the recording may stop the program
+        recorder.add_fault(error)
+        return []
+    text = "no recorded value leaves the program: the results are the last ones that nothing reads"
+    graph.describe(notes=[*graph.notes, text])
+    values = values if len(pairs) > 1 else (values,)
+    return [(x, value, name, 1) for (x, name), value in zip(pairs, values, strict=True)]
 
 
 def recording_fields(

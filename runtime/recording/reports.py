@@ -28,7 +28,7 @@ from graphir.runtime.audit.exact_arrays import wide_dtype
 from graphir.runtime.audit.opaque import OpaqueStep
 from graphir.runtime.audit.subject import AuditedProgram, AuditOptions, subject_of
 from graphir.runtime.error_notes import MOST_AUDITED, ProgramValues, grave_losses, note_error
-from graphir.runtime.recording.builder import IS_DATA, Note
+from graphir.runtime.recording.builder import IS_DATA, IS_WRITTEN, Note
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.recording import Recording, record, recording_fields
 from graphir.runtime.recording.results import described
@@ -53,8 +53,9 @@ def static_report(recording: Recording) -> CastReport:
 
 
 def _with_given(recording: Recording, report: CastReport) -> CastReport:
-    """Return the report with what this run did not record, data apart."""
-    notes = (x for x in recording.notes if x.reason != IS_DATA)
+    """Return the report with what the program has that this run did not record, data apart."""
+    others = (IS_DATA, IS_WRITTEN)
+    notes = (x for x in recording.notes if x.reason not in others and not x.in_numpy)
     report.given = tuple(Unseen(x.what, x.location, x.reason) for x in notes)
     return report
 
@@ -88,7 +89,14 @@ def measured_report(
     options = AuditOptions(blame, memory, as_dtype)
     if recording.graph.provenance.library:  # the outputs are those of the graph
         return audit_graph(
-            AuditedProgram(recording.graph, recording.inputs, recording.beyond), options
+            AuditedProgram(
+                recording.graph,
+                recording.inputs,
+                recording.beyond,
+                names=recording.names,
+                rounds=recording.rounds,
+            ),
+            options,
         )
     program = AuditedProgram(
         recording.graph,

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from graphir import ops
+from graphir.ir.symbol import Symbol
 from graphir.runtime.recording.captured import mapped_tuple, slot_names
 from graphir.runtime.recording.recorder import Recorder
 from graphir.runtime.recording.subscripts import FlatIterator
@@ -117,6 +118,39 @@ def _leaving(recorder: Recorder, results: Sequence[Any], surely: bool) -> Iterat
         else:
             real = real[0, ...] if real.dtype.kind in "bmM" else real[0]
         yield Leaving(name, len(new), recorder.wrapped(real, symbol))
+
+
+def unread_values(recorder: Recorder) -> list[tuple[Symbol, str]]:
+    """Return the last values that nothing reads, one of each line, with their names.
+
+    Those that the program made come before those that NumPy's own code made, and these before what
+    the program went on by.
+    """
+    from graphir.passes.analysis.expressions import expression
+
+    symbols = recorder.graph.symbols
+    read = {x.index for symbol in symbols for x in symbol.args}
+    known = [
+        x.index
+        for step in recorder.steps
+        if step.truth or step.results
+        for x in step.operands or ()
+    ]
+    sinks = [x for x in symbols if x.index not in read]
+    made = [x for x in sinks if x.args and x.index not in known]
+    own = [x for x in made if not x.location.compound]
+    last = {x.location.place[:2]: x for x in own or made or sinks}
+    pairs: list[tuple[Symbol, str]] = []
+    for symbol in [*last.values()][-MOST_UNREAD:]:
+        source, line = expression(symbol.location), symbol.location.line
+        pairs.append(
+            (symbol, f"{source.brief} in line {line}" if source else f"value of line {line}")
+        )
+    return pairs
+
+
+MOST_UNREAD = 8
+"""The most values that nothing reads which are results."""
 
 
 def output_names(

@@ -74,6 +74,7 @@ class CallSites:
         self._codes: dict[int, CodeType] = {id(top): top}
         self._sites: dict[tuple[int, ...], Site] = {}
         self._leaving: dict[tuple[int, ...], bool] = {}
+        self._shown: dict[tuple[int, int], bool] = {}
         self._texts: dict[tuple[int, int, int], str] = {}
         self.unrecorded = Site(Location.at("", 0), _call)
         """The call site of what a library's module runs as it is imported, or a compiler inside."""
@@ -142,6 +143,18 @@ class CallSites:
             only_leaves = bool(chain) and not is_inside and leaves(chain)
             self._leaving[key] = only_leaves or (bool(chain) and writes(chain[0]))
         return self._leaving[key]
+
+    def is_shown(self) -> bool:
+        """Whether the line that asks an attribute of a value only shows the attribute.
+
+        The caller of this method's caller is the attribute's function.
+        """
+        frame = _getframe(3)
+        key = id(frame.f_code), frame.f_lasti
+        if key not in self._shown:
+            is_user = (self._kinds.get(key[0]) or self._classified(frame)) == _USER
+            self._shown[key] = is_user and leaves(self._chain()[0])
+        return self._shown[key]
 
     def is_bool_escape(self) -> bool:
         """Whether the bool that NumPy gives the program now only leaves it, as `is_escape` says."""

@@ -18,6 +18,7 @@ from graphir.passes.analysis.casts.conversion import CastWalk
 from graphir.passes.analysis.casts.rows import CastRow, ImpliedUses
 from graphir.passes.analysis.casts.sites import CastSite
 from graphir.passes.analysis.diff import GraphDiff
+from graphir.passes.analysis.policies.hits import forbid_edits
 from graphir.passes.reports.phrases import witness
 from graphir.public import DType, Graph, Location, Symbol, ops, rules
 from graphir.runtime.testing.instrument import WatchedFunction
@@ -159,6 +160,8 @@ class Facts:
 
     def _fact(self, row: CastRow, forbidden: str) -> CastFact:
         try:
+            if forbidden and self._policy is not None:
+                forbid_edits([row], self._policy.forbid)
             fix = row.fix
         except Exception:  # a fix is a courtesy, and no fault of it may stop the report
             fix = ""
@@ -173,6 +176,8 @@ class Facts:
             row.damage,
             fix if len(fix) <= _FIX_LENGTH else "",
             forbidden,
+            row.kind == "implicit" and row.target.is_inexact and row.target.bits > row.source.bits,
+            row.location.compound,
         )
 
     def _origins(self, symbol: Symbol) -> Iterator[ResultOrigin]:

@@ -14,7 +14,8 @@ class CastFact(NamedTuple):
     """A cast at a line of a function.
 
     `kind` is that of a row of a cast report; `loss` says what the cast can lose, "" if nothing.
-    `forbidden` is the word of a policy that forbids the cast, or "".
+    `forbidden` is the word of a policy that forbids the cast, or "". `widens` says that an operand
+    has a wider dtype after it, and `in_library` that NumPy's own code made it.
     """
 
     function: str
@@ -31,6 +32,8 @@ class CastFact(NamedTuple):
     damage: float
     fix: str
     forbidden: str
+    widens: bool
+    in_library: bool
 
     @property
     def place(self) -> str:

@@ -198,7 +198,7 @@ def folded(lines: Iterable[CastLine]) -> list[CastLine]:
 
 
 def cast_lines(ledger: Ledger) -> list[CastLine]:
-    """Return each cast once, the worst first."""
+    """Return each cast once, the worst first, those that NumPy's own functions make last."""
     tests: dict[tuple[str, ...], dict[str, None]] = {}
     casts: dict[tuple[str, ...], CastFact] = {}
     for call in ledger.calls.values():
@@ -207,7 +207,11 @@ def cast_lines(ledger: Ledger) -> list[CastLine]:
             casts.setdefault(key, fact)
             tests.setdefault(key, {}).update(dict.fromkeys(call.tests))
     lines = [CastLine(cast, tuple(tests[key])) for key, cast in casts.items()]
-    return sorted(lines, key=lambda x: (-x.cast.damage, x.cast.file, x.cast.line, x.cast.column))
+    return sorted(lines, key=lambda x: _rank(x.cast))
+
+
+def _rank(cast: CastFact) -> tuple[bool, float, bool, str, int, int]:
+    return cast.in_library, -cast.damage, not cast.widens, cast.file, cast.line, cast.column
 
 
 def report_lines(ledger: Ledger, package: str, width: int | None, verbose: bool) -> list[str]:
@@ -256,7 +260,8 @@ def _casts(ledger: Ledger, package: str, width: int | None, verbose: bool) -> li
     functions = count_text(len(ledger.recorded_functions), "function")
     head = f"{package}: {uses}, {lossy} can lose something; {functions} recorded"
     visible = folded(lines)
-    visible = visible if verbose else [x for x in visible if x.cast.loss][:SHORT]
+    notable = (x for x in visible if x.cast.loss or (x.cast.widens and not x.cast.in_library))
+    visible = visible if verbose else [*notable][:SHORT]
     rows = [
         (
             printable(x.cast.place),

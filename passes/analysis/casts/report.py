@@ -325,9 +325,16 @@ class CastReport(ItemSequence[CastRow]):
             place = row.symbol.index
             row.vanished = bool(is_changed and reaching[place] and not visible[place])
 
-    def compared(self, other: RulesLike) -> CastReport:
-        """Return the report with `.against`, the comparison of the graph with other rules."""
-        return self._with(against=GraphDiff(self.graph, self.graph.rules, rules(other)))
+    def compared(self, other: RulesLike, is_gate: bool = False) -> CastReport:
+        """Return the report with `.against`, the comparison of the graph with other rules.
+
+        The comparison has no edits of its own if the report has some, if it keeps a dtype, or if it
+        `is_gate`: a gate has edits that it does not forbid.
+        """
+        diff = GraphDiff(self.graph, self.graph.rules, rules(other))
+        has_edits = any(answer.edits for answer in self.answers)
+        diff.advises = not (has_edits or is_gate or self.unfiltered.kept)
+        return self._with(against=diff)
 
     def to_json(self) -> str:
         """Return the report as a JSON document."""

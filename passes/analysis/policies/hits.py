@@ -18,9 +18,10 @@ from graphir.ir.inlining import inlined
 from graphir.ir.liveness import all_live, live_mask
 from graphir.ir.operands import call_text
 from graphir.location import Location, user_frame
+from graphir.loss import loss
 from graphir.passes.analysis.casts.conversion import CastConversion, CastWalk, ConversionUse
 from graphir.passes.analysis.casts.rows import CastRow, ImpliedUses
-from graphir.passes.analysis.explanations.edits import UncastOp, assignment_edit
+from graphir.passes.analysis.explanations.edits import Edit, UncastOp, assignment_edit
 from graphir.passes.analysis.explanations.fixes import Promotion
 from graphir.passes.analysis.expressions import syntax_of
 from graphir.passes.analysis.policies.patterns import (
@@ -28,9 +29,12 @@ from graphir.passes.analysis.policies.patterns import (
     Verdict,
     family,
     limits_on,
+    named_limits,
     too_wide,
     within,
 )
+from graphir.passes.analysis.rebuild import is_literal
+from graphir.promotion import PromotionRules
 from graphir.source_text import is_cell
 
 if TYPE_CHECKING:
@@ -43,13 +47,14 @@ class CastHit(NamedTuple):
     """The casts with one conversion at one line of the program, merged over loop iterations.
 
     `row` is the first of these casts, and `times` their number. The fix stays within `limits`, the
-    limits of the budget.
+    limits of the budget, and makes no dtype that the forbidden `words` name.
     """
 
     row: CastRow
     verdict: Verdict
     limits: tuple[DType, ...] = ()
     times: int = 1
+    words: tuple[str, ...] = ()
 
     @property
     def action(self) -> Action:
@@ -76,7 +81,10 @@ class CastHit(NamedTuple):
     def fix(self) -> str:
         """The code to type instead, or "" without a known fix."""
         row, symbol = self.row, self.symbol
-        if row.user is None or row.conversion.stores:
+        named = named_limits(self.words, row.target)
+        if named:
+            edit = edit_within(row, named)
+        elif row.user is None or row.conversion.stores:
             edit = assignment_edit(row.location, row.target, syntax_of(symbol.graph))
         else:
             number = row.kind == "literal"
@@ -96,6 +104,37 @@ class CastHit(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.location.layered}: {self.message}{_often(self.times)}"
+
+
+def edit_within(row: CastRow, limits: tuple[DType, ...]) -> Edit | None:
+    """Return the edit that casts the operands of a row's op within limits; None without one.
+
+    The rules then make no wider dtype of them. A comment says the first integer that it loses.
+    """
+    if row.user is None or row.location.compound or row.kind not in ("implicit", "literal"):
+        return None
+    uncast = UncastOp(PromotionRules.find(row.rule), row.user.op, row.operands)
+    promotion = Promotion(uncast, {}, row.position, row.loss)
+    demanded = promotion.operands({}) or ()
+    narrow = [(x.dtype, within(to, limits)) for x, to in zip(row.operands, demanded, strict=False)]
+    casts = {i: to for i, (dtype, to) in enumerate(narrow) if to is not None and to is not dtype}
+    after = promotion.operands(casts) or demanded
+    if not casts or any(dtype in too_wide(limits) for dtype in after):
+        return None
+    casts = {i: to for i, to in casts.items() if not is_literal(row.operands[i])} or casts
+    edit = uncast.edit(row.location, casts)
+    pairs = [(row.operands[i].dtype, to) for i, to in casts.items()]
+    losses = [loss(*pair).witness for pair in pairs if pair[0].is_integer]
+    lost = [x for x in losses if isinstance(x, int)]
+    return edit._replace(text=f"{edit.text}  # loses {min(lost)}") if edit and lost else edit
+
+
+def forbid_edits(rows: Iterable[CastRow], words: Sequence[str]) -> None:
+    """Give rows, of casts that a gate's words forbid, edits that make no dtype that these name."""
+    for row in rows:
+        limits = named_limits(words, row.target)
+        if limits and row.edit is not None:
+            row.edit = edit_within(row, limits)
 
 
 class WidthHit(NamedTuple):
@@ -245,7 +284,8 @@ class _Judgement:
         for use, times in self._uses():
             verdict = self._verdict(use[0])
             if verdict.action != "allow":
-                yield CastHit(uses.row(*use), verdict, self.policy.widest, times)
+                words = self.policy.forbid
+                yield CastHit(uses.row(*use), verdict, self.policy.widest, times, words)
 
     def _uses(self) -> Iterator[tuple[ConversionUse, int]]:
         """Return the first use of each conversion at each line, with the number of its uses."""

@@ -190,6 +190,19 @@ def family(dtype: DType) -> str:
     return {"int": "integer", "uint": "integer", "complex": "float"}.get(dtype.family, dtype.family)
 
 
+def named_limits(words: Iterable[str], target: DType) -> tuple[DType, ...]:
+    """Return the widest dtype below a target that one of the words names alone; () if none does.
+
+    Whoever forbids casts to float64 wants no float64: also none that the program spells out.
+    """
+    named = frozenset({target})
+    if not any(word != ANY and cast_pattern(word).targets == named for word in words):
+        return ()
+    below = [x for x in DType if x.family == target.family and x.part.bits < target.part.bits]
+    usual = [x for x in below if x.storage.name == str(x)]
+    return tuple(sorted(usual, key=lambda x: x.bits)[-1:])
+
+
 def limits_on(dtype: DType, limits: Sequence[DType]) -> list[DType]:
     """Return the limits that a dtype exceeds."""
     return [most for most in limits if _exceeds(dtype, most)]

@@ -274,7 +274,17 @@ def _record_get_indexes(
 
 
 def _record_array_converter(recorder: Recorder, original: Maker, *args: Any) -> Any:
-    """Call the class by which np.linspace and others read scalars as plain arrays."""
+    """Call the class by which np.linspace and others read scalars as plain arrays.
+
+    The result of np.linspace is an array for arrays without axes too, which stay recorded.
+    """
+    running = recorder.calls.running
+    if (
+        running is not None
+        and running.outer is not None
+        and running.outer.function == "numpy.linspace"
+    ):
+        args = tuple(as_recorded(recorder, x) if isinstance(x, TracedScalar) else x for x in args)
     for scalar in [x for x in args if isinstance(x, TracedScalar)]:
         recorder.setting("a scalar", scalar)
     return recorder.call(original, args, {})

@@ -16,8 +16,9 @@ from graphir.ir.literals import is_literal
 from graphir.numpy_api.signatures import bound
 from graphir.numpy_api.view_steps import Cut, Reshape
 from graphir.public import Symbol, ops
+from graphir.runtime.recording.builder import IS_WRITTEN
 from graphir.runtime.recording.fallback import with_fallback
-from graphir.runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TRUTH, reading
+from graphir.runtime.recording.leaving import AS_BYTES, AS_NUMBER, AS_TRUTH, note_question, reading
 from graphir.runtime.recording.leaving import operands as operands_of
 from graphir.runtime.recording.numpy_.dates import converted, is_dated
 from graphir.runtime.recording.numpy_.method_ops import (
@@ -292,7 +293,7 @@ def _writing(name: str) -> Callable[..., Any]:
     def method(self: RecordedValue, *args: Any, **kwargs: Any) -> Any:
         recorder = active()
         if recorder is not None and recorder.locate():
-            recorder.note(name, "writes a file")
+            recorder.note(name, IS_WRITTEN)
             recorder.leaving.add_saved(self)
         return getattr(self.plain, name)(*plains(args), **plains(kwargs))
 
@@ -318,7 +319,7 @@ def _with_fallbacks(kind: _Class) -> _Class:
 
     The methods that change the recorded and the plain array together get no fallback.
     """
-    changing = {"shape", "setflags", "resize"}
+    changing = {"shape", "dtype", "setflags", "resize"}
     for name, method in [*vars(PythonNumbers).items(), *vars(kind).items()]:
         if name in changing:
             continue
@@ -524,11 +525,22 @@ class Methods(PythonNumbers, RecordedValue):
     @property
     def shape(self) -> Any:
         """The sizes of the axes."""
+        note_question(self)
         return _NDARRAY.shape.__get__(self)
 
     @shape.setter
     def shape(self, value: Any) -> None:
         shape_in_place(self, lambda array: _NDARRAY.shape.__set__(array, value))
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype."""
+        note_question(self)
+        return _NDARRAY.dtype.__get__(self)
+
+    @dtype.setter
+    def dtype(self, value: Any) -> None:
+        _NDARRAY.dtype.__set__(self, value)
 
     @property
     def flat(self) -> Any:

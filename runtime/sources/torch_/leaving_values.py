@@ -6,15 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import CodeType
 from typing import Any, cast
 
+import numpy as np
 from numpy.typing import NDArray
 
 from graphir.location import UnseenPart
-from graphir.public import DType, GraphError, Symbol, ops
+from graphir.public import DType, Graph, GraphError, Location, Symbol, ops
 from graphir.runtime.audit.opaque import OpaqueStep
 from graphir.runtime.recording.leaving import AS_NUMBER, AS_TRUTH
 from graphir.runtime.recording.sites import CallSites
 from graphir.runtime.sources.torch_.frames import TorchSites
-from graphir.runtime.sources.torch_.tensors import Function
+from graphir.runtime.sources.torch_.tensors import Function, Tensor
 
 AS_ARRAY = "gives its values to Python or NumPy, by which the program may go on"
 
@@ -26,15 +27,44 @@ class LeftValues:
         self._sites, self._last = CallSites(top), ()
         self.steps: list[OpaqueStep] = []
         """The reads by which the program may go on, with the symbols of their tensors."""
-        self.values: list[tuple[Symbol, NDArray[Any]]] = []
-        """The first tensors of all reads: the outputs of a program that returns no tensor."""
+        self._rounds: dict[tuple[Any, ...], dict[Symbol, NDArray[Any]]] = {}
+        """The first tensors of all reads, those of equal name and type as rounds of one value."""
+        self.names: tuple[str, ...] = ()
+        """The names of the outputs of a program that returns no tensor."""
+        self.rounds: tuple[int, ...] = ()
+        """The numbers of values that these outputs stack."""
         self.arrays: dict[int, tuple[Any, Symbol]] = {}
         """The arrays that tensors became, by id, with the symbols of the tensors."""
 
-    def add(
-        self, function: str, symbols: Sequence[Symbol], value: NDArray[Any], sites: TorchSites
+    def add_value(
+        self, symbol: Symbol, tensor: Tensor, value: NDArray[Any], place: Location
     ) -> None:
-        """Add a read of tensors by a function of PyTorch; `value` is that of the first tensor.
+        """Add a value that leaves the program, as an output of one that returns no tensor."""
+        key = self._sites.name_of(tensor, place), value.dtype, value.shape
+        self._rounds.setdefault(key, {})[symbol] = value
+
+    def outputs(self, graph: Graph) -> list[tuple[Symbol, NDArray[Any]]]:
+        """Return the values that left, as outputs of a graph, and set their names and rounds."""
+        pairs: list[tuple[Symbol, NDArray[Any]]] = []
+        for values in self._rounds.values():
+            (symbol, *others), arrays = values, [*values.values()]
+            if others:
+                with graph.at(symbol.location):
+                    symbol = graph.emit(ops.stack, tuple(values), {"axis": 0})
+            pairs.append((symbol, np.stack(arrays) if others else arrays[0]))
+        self.names = tuple(name for name, *_ in self._rounds)
+        self.rounds = tuple(map(len, self._rounds.values()))
+        return pairs
+
+    def add(
+        self,
+        function: str,
+        symbols: Sequence[Symbol],
+        tensor: Tensor,
+        value: NDArray[Any],
+        sites: TorchSites,
+    ) -> None:
+        """Add a read of tensors by a function of PyTorch; `value` is that of the first, `tensor`.
 
         A float that is read is data of the run: an audit says that it has an error. If a bool or an
         integer would be another in wide arithmetic, all errors are unknown.
@@ -43,7 +73,7 @@ class LeftValues:
         if place == self._last:  # a method, and the op that it calls
             return
         self._last = place
-        self.values.append((symbols[0], value))
+        self.add_value(symbols[0], tensor, value, place[0])
         if function in _MAKERS and not sites.reader() and self._sites.is_escape():
             return
         is_truth = function == "__bool__" or all(x.dtype is DType.bool for x in symbols)

@@ -378,7 +378,8 @@ class TorchRecorder:
             tuple(_map(self.torch, partial(array_of, self.torch), self._outputs)),
             (),
             RecordedFacts(tuple(self._left.steps), arguments=arguments),
-            tuple(f"output{place}" for place in range(len(graph.outputs))),
+            self._left.names or tuple(f"output{place}" for place in range(len(graph.outputs))),
+            self._left.rounds,
         )
 
     def _op_mode(self) -> Any:
@@ -433,7 +434,7 @@ class TorchRecorder:
         try:
             pairs = [pair for x in leaves for pair in self._output(x)]
             pairs = pairs or [pair for x in self._writes.values() for pair in self._output(x)]
-            pairs = pairs or self._left.values
+            pairs = pairs or self._left.outputs(self.graph)
             self._outputs = [value for _, value in pairs]
             self.graph.output(*[symbol for symbol, _ in pairs])
         except GraphirError as error:  # after the program: its last line that computes
@@ -658,11 +659,12 @@ class TorchRecorder:
             return
         if not use and (not self._one_run or self.ops.outer):
             raise leaving_error(function, symbols[0], self.sites)
-        value = array_of(self.torch, self._plain(left[symbols[0]]))
+        tensor = left[symbols[0]]
+        value = array_of(self.torch, self._plain(tensor))
         if use:
-            self._left.values.append((symbols[0], value))
+            self._left.add_value(symbols[0], tensor, value, self.sites.location())
         else:
-            self._left.add(function, symbols, value, self.sites)
+            self._left.add(function, symbols, tensor, value, self.sites)
 
 
 _EMPTY = frozenset(

@@ -140,7 +140,8 @@ def test_first_causes_and_what_follows():
 
 def test_the_text_has_the_lines_first_causes_first():
     g, at = question()
-    head, sentence, columns, *lines = str(diff(g, "jax")).splitlines()
+    head, sentence, edit, columns, *lines = str(diff(g, "jax")).splitlines()
+    assert edit.startswith("  write: ") and "write" not in sentence
     assert head == (
         f"graph question, max -> jax: 4 of {len(g)} symbols change, 2 of them first causes, "
         "jax refuses 0, max 0, both 0"

@@ -50,6 +50,28 @@ engine = Engine()
 """
 
 
+UNREAD = """
+import os
+import numpy as np
+
+def main():
+    x = np.linspace(0, 1, 50, dtype=np.float32)
+    low, high = np.percentile(x, [5, 95])
+    y = np.pad(x, 2, mode="edge") * np.float64(high - low)
+    z = y - y.mean()
+    assert z.shape == (54,){end}
+
+main()
+"""
+ENDS = {
+    "": "y - y.mean() in line 9: float64",
+    "print(y.dtype)": "y in line 11: float64",
+    "np.savez(os.devnull, z=z)": "z in line 11: float64",
+    "z.tofile(os.devnull)": "z in line 11: float64",
+    'print(f"{y.dtype}, {z.max():.2f}")': "z.max() in line 11: float64",
+}
+
+
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "flat.py").write_text(FLAT)
@@ -87,6 +109,37 @@ def test_a_flat_script_runs_as_main_with_its_arguments() -> None:
     assert "loadtxt" not in err + out  # data
 
 
+@pytest.mark.parametrize("end", ENDS)
+def test_values_of_main_are_those_that_leave_or_that_nothing_reads(folder: Path, end: str) -> None:
+    name = f"unread{[*ENDS].index(end)}.py"  # sources are kept by their names
+    (folder / name).write_text(UNREAD.replace("{end}", f"\n    {end}"))
+    status, out, _ = cli("audit", name)
+    assert status == 0 and "because line 8 multiplies by" in out
+    assert "not seen" not in out and "not recorded" not in out  # what NumPy's own code does
+    assert ENDS[end] in out and ("leaves the program" in out) is (not end)
+    (folder / "empty.py").write_text("import numpy as np\nprint(3)\n")
+    assert cli("audit", "empty.py")[0] == 3  # nothing was recorded
+
+
+def test_a_screen_has_the_worst_rows_and_verbose_has_all(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = folder / "a_folder_with_a_long_name"
+    folder.mkdir()
+    lines = (
+        f"    y{i} = np.pad(x, {i}).astype(np.float16) * np.float64({i})" for i in range(1, 30)
+    )
+    text = "\n".join(["import numpy as np", "def f(x):", *lines, "    return y1, y29, sum(x)"])
+    (folder / "rows_and_rows_of_casts.py").write_text(text)
+    monkeypatch.setattr("graphir.runtime.cli.graphs_and_casts.terminal_width", lambda _: 80)
+    call = "audit", f"{folder.name}/rows_and_rows_of_casts.py:f", "--input", "f.npy"
+    short, whole = (cli(*call, *extent)[1].rstrip().split("\n") for extent in ((), ("-v",)))
+    assert len(short) <= 24 < len(whole) and "more rows: -v)" in " ".join(short)
+    rows = [x for x in short if ".py" in x]
+    assert rows and all(f"{folder.name}/rows_and_rows_of_casts.py:" in x for x in rows)
+    assert len(cli(*call, "-q")[1].split("\n")) < 8
+
+
 def test_the_report_of_a_script_is_alone_on_stdout() -> None:
     outputs = document("flat.py", "--format", "json")["outputs"]
     assert [output["name"] for output in outputs] == ["total", "total.mean() in line 10"]
@@ -104,6 +157,14 @@ def test_a_method_of_an_object_of_a_module() -> None:
     out = cli("audit", "shop_of_tests.inner.work:engine.apply", "--input", "f.npy")[1]
     assert "output0 and output1 are float64 because line 19 multiplies by `self.scale`" in out
     assert "output1: " in out and "output2: " not in out  # the result, and what it sets
+
+
+def test_a_method_of_a_class_names_the_form_that_works() -> None:
+    name = "shop_of_tests.inner.work:"
+    error = refused(3, "audit", f"{name}Engine.apply", "--input", "f.npy")
+    assert f"name one: {name}engine.apply" in error
+    given = "audit", f"{name}Engine.apply", "--input", f"{name}engine", "--input", "f.npy"
+    assert cli(*given)[0] == 3  # a text, for objects are named by their file
 
 
 def test_dicts_from_literals() -> None:

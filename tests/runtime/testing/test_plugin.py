@@ -75,6 +75,33 @@ def test_a_forbidden_cast_fails_the_run(project: Project) -> None:
     assert_forbids(project.run("--casts-fail", "lossy,to:bool"))
 
 
+PADS = """
+    import numpy as np
+
+    def unit(image):
+        low = np.percentile(image, 30)
+        return np.pad(image, 2), image / 255
+    """
+
+TESTS_OF_PADS = """
+    import numpy as np
+    from lab.pads import unit
+
+    def test_unit():
+        assert unit(np.ones(8, np.uint8))[1].max() < 1
+    """
+
+
+def test_what_widens_is_before_what_numpy_casts_and_no_edit_is_forbidden(project: Project) -> None:
+    project.write(pads=PADS, test_pads=TESTS_OF_PADS)
+    run = project.run("--casts-fail", "to:float64")
+    table = run.stdout.partition("where ")[2].splitlines()
+    rows = [line.split()[:3] for line in table if line.startswith("lab/")]
+    assert rows[0] == ["lab/pads.py:6:30", "lhs", "of"] and len(rows) > 1
+    assert 'write: image.astype("float32") / 255' in run.stdout
+    assert 'astype("float64")' not in run.stdout
+
+
 @pytest.mark.parametrize(
     "workers", [(), pytest.param(WORKERS, marks=pytest.mark.exhaustive)], ids=["alone", "workers"]
 )
