@@ -12,7 +12,11 @@ import linecache
 import os
 import stat
 import sys
+import tokenize
+from collections.abc import Mapping
+from contextlib import suppress
 from functools import lru_cache
+from io import StringIO
 
 MOST_LINES = 20_000
 """The most lines of a file that are parsed."""
@@ -45,6 +49,25 @@ def _tree_of(text: str) -> ast.Module | None:
         return ast.parse(text)
     except (SyntaxError, ValueError):
         return None
+
+
+def comments(path: str, containing: str = "") -> Mapping[int, str]:
+    """Return the comments of a source file by line: of a file that contains a text, else none.
+
+    A file that is no Python up to its end has those before the error. Equal texts have one result.
+    """
+    text = "".join(linecache.getlines(path)) if path and _is_readable(path) else ""
+    return _comments_of(text) if text and containing in text else {}
+
+
+@lru_cache(maxsize=16)
+def _comments_of(text: str) -> Mapping[int, str]:
+    found: dict[int, str] = {}
+    with suppress(tokenize.TokenError, SyntaxError):
+        for token in tokenize.generate_tokens(StringIO(text).readline):
+            if token.type == tokenize.COMMENT:
+                found[token.start[0]] = token.string
+    return found
 
 
 def path_under(directory: str | os.PathLike[str], file: str) -> str:

@@ -14,7 +14,7 @@ from graphir.rule_reports.tables import aligned
 
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 
-_OPTIONAL = ("bytes", "rule and path", "kind", "share", "changed", "error", "times")
+_OPTIONAL = ("bytes", "rule and path", "code", "kind", "share", "changed", "error", "times")
 """The columns that a narrow table leaves out, in this order."""
 _LEAST = {"operand": 10, "loss": 10, "layer": 12}
 """The columns that a narrow table shortens, each with its least width."""

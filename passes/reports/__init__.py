@@ -24,6 +24,8 @@ REPORT_FORMATS: dict[str, Callable[[CastReport], str]] = {
     "html": writer("html", "report_html"),
     "json": writer("json_", "report_json"),
     "sarif": writer("sarif", "report_sarif"),
+    "concise": writer("sarif", "report_concise"),
+    "github": writer("sarif", "report_github"),
 }
 """The functions that write a cast report, by the name of the format."""
 

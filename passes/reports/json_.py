@@ -41,6 +41,10 @@ def report_json(report: CastReport) -> str:
     }
     if report.graph.provenance.library:
         lists["layers"] = (text(layer.to_json()) for layer in report.layers)
+    if report.accepted or report.unused:
+        places = sorted({place[:2] for place in report.accepted})
+        lists["accepted"] = (text({"file": file, "line": line}) for file, line in places)
+        lists["unused_ignores"] = (text(x.to_json()) for x in report.unused)
     fields = [f"{text(name)}: {text(value)}" for name, value in head.items()]
     fields += [f"{text(name)}: {json_array(values)}" for name, values in lists.items()]
     return "{\n  " + ",\n  ".join(fields) + "\n}"

@@ -57,6 +57,7 @@ def counts(report: CastReport) -> str:
     left_out = [count_text(hidden[kind], what) for kind, what in kinds if hidden[kind]]
     if left_out:
         losses += f"; {' and '.join(left_out)} not shown: --all"
+    losses += f"; {accepted(report)}" if report.accepted else ""
     if not report.rows:
         # Where a part that may cast was not seen, there are none but those.
         none = "no casts seen" if any(part.casts for part in report.unseen) else "no casts"
@@ -64,6 +65,12 @@ def counts(report: CastReport) -> str:
     lossy = sum(not row.exact for row in report)
     count = "1 use of a cast" if len(report) == 1 else f"{len(report)} uses of casts"
     return f"{count}, {lossy} can lose something{losses}"
+
+
+def accepted(report: CastReport) -> str:
+    """Return how many lines of the program accept what is found there."""
+    lines = {place[:2] for place in report.accepted}
+    return f"{count_text(len(lines), 'line')} accepted by graphir: ignore"
 
 
 def _is_loss(row: CastRow) -> bool:

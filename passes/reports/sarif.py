@@ -1,22 +1,26 @@
-"""The SARIF 2.1.0 writer of cast reports; code hosts annotate lines of a change from SARIF."""
+"""The findings of cast reports as linters print them: SARIF 2.1.0, a line each, GitHub's commands.
+
+Code hosts annotate the lines of a change from SARIF, and GitHub from commands in the log of a job.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from graphir.decorators import uncollected
 from graphir.display import printable
 from graphir.drawing.loss_levels import Level
 from graphir.passes.analysis.casts.conversion import SILENT
 from graphir.passes.analysis.explanations.edits import Edit
+from graphir.passes.analysis.policies.patterns import forbidden_rows
 from graphir.passes.reports import phrases
 from graphir.passes.reports.json_ import VERSION, text
 from graphir.passes.reports.phrases import SourceRegion, region, whole
@@ -25,6 +29,7 @@ from graphir.passes.reports.sentences import Sentence, answers_of_rows
 if TYPE_CHECKING:
     from graphir.passes.analysis.casts import CastReport, CastRow, Unseen
     from graphir.passes.analysis.casts.sites import CastSite
+    from graphir.passes.analysis.policies.ignores import UnusedIgnore
 
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -37,6 +42,9 @@ SEVERITIES: dict[Level, str] = {
     "exact": "note",
 }
 """The SARIF level of an implicit cast, by its loss; the program's own casts are notes."""
+
+PAGE = "graphir:docs/codes.md"
+"""The page with an anchor for each rule, as the absolute URI that SARIF asks for."""
 
 MAX_RESULTS = 25_000
 """The most results of a run that GitHub accepts; the worst results come first.
@@ -54,28 +62,81 @@ def report_sarif(report: CastReport) -> str:
     run. Columns count characters. File paths are relative to the
     working directory, as %SRCROOT%.
     """
-    results = _Results(report)
-    causes = answers_of_rows(report)
-    every = chain(
-        map(results.of_cause, causes),
-        map(results.of_unseen, report.unseen),
-        map(results.of, report.sites),
-    )
+    findings, count = _findings(report)
     run: dict[str, Any] = {
         "tool": {"driver": _DRIVER},
         "columnKind": "unicodeCodePoints",
-        "results": list(islice(every, MAX_RESULTS)),
+        "results": [*map(_escaped, islice(findings, MAX_RESULTS))],
         "properties": {
             "sentences": report.sentences,
+            "acceptedLines": len({place[:2] for place in report.accepted}),
             "outputs": [error.to_json() for error in report.outputs],
         },
     }
-    omitted = len(causes) + len(report.unseen) + len(report.sites) - MAX_RESULTS
-    if omitted > 0:
+    if (omitted := count - MAX_RESULTS) > 0:
         what = {"text": f"{omitted} further results are left out: JSON has all"}
         notes = [{"level": "warning", "message": what}]
         run["invocations"] = [{"executionSuccessful": True, "toolExecutionNotifications": notes}]
     return text({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
+
+
+def report_concise(report: CastReport) -> str:
+    """Return a line for each finding, as linters print them: `file:line:column: rule message`."""
+    return "\n".join(
+        f"{file}:{line}:{column}: {x['ruleId']} {x['message']['text']}"
+        for x in _findings(report)[0]
+        for file, line, column in [_start(x)]
+    )
+
+
+def report_github(report: CastReport) -> str:
+    """Return a command of GitHub's workflows for each finding: `::warning file=a.py,line=3::text`.
+
+    See "Workflow commands for GitHub Actions" in its documentation.
+    """
+    return "\n".join(
+        f"::{_COMMANDS[x['level']]} file={_property(file)},line={line},col={column},"
+        f"title={_property(x['ruleId'])}::{_data(x['message']['text'])}"
+        for x in _findings(report)[0]
+        for file, line, column in [_start(x)]
+    )
+
+
+_COMMANDS = {"error": "error", "warning": "warning", "note": "notice"}
+"""GitHub's commands by the level of SARIF."""
+
+
+def _data(message: str) -> str:
+    return message.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(value: str) -> str:
+    return _data(value).replace(":", "%3A").replace(",", "%2C")
+
+
+def _start(result: dict[str, Any]) -> tuple[str, int, int]:
+    """Return the file, the line and the column at which a result stands."""
+    place = result["locations"][0]["physicalLocation"]
+    file, lines = unquote(place["artifactLocation"]["uri"]), place["region"]
+    file = printable(file.removeprefix("file://"), None)
+    return file, lines["startLine"], lines.get("startColumn", 1)
+
+
+def _findings(report: CastReport) -> tuple[Iterator[dict[str, Any]], int]:
+    """Return the results of a report, and their number.
+
+    Casts that lose nothing are no results, unless the report's gate forbids them.
+    """
+    results, causes = _Results(report), answers_of_rows(report)
+    sites = [x for x in report.sites if not x.row.exact or results.is_forbidden(x)]
+    every = chain(
+        map(results.of_cause, causes),
+        map(results.of_unseen, report.unseen),
+        map(results.of, sites),
+        map(results.of_unused, report.unused),
+    )
+    count = len(causes) + len(report.unseen) + len(sites) + len(report.unused)
+    return every, count
 
 
 def _rule(name: str, brief: str, full: str, advice: str, level: str = "warning") -> dict[str, Any]:
@@ -85,6 +146,7 @@ def _rule(name: str, brief: str, full: str, advice: str, level: str = "warning")
         "shortDescription": {"text": brief},
         "fullDescription": {"text": full},
         "help": {"text": advice},
+        "helpUri": f"{PAGE}#{name.replace('/', '')}",
         "defaultConfiguration": {"level": level},
     }
 
@@ -119,6 +181,12 @@ _RULES = [
     ),
     *map(_loss_rule, phrases.VERBS),
     _rule(
+        "ignore/unused",
+        "A comment that accepts no finding",
+        "A comment `# graphir: ignore` that accepts no finding of its codes in its line",
+        "Remove the comment, or the code in it.",
+    ),
+    _rule(
         "cause/dtype",
         "A line by which a result has a wider dtype than the data",
         "The line at which a wider dtype enters the data of a result",
@@ -146,6 +214,11 @@ class _Results:
     def __init__(self, report: CastReport) -> None:
         self._report = report
         self._counts: Counter[str] = Counter()
+        self._forbidden = {row.place for row in forbidden_rows(report, report.gate)}
+
+    def is_forbidden(self, site: CastSite) -> bool:
+        """Whether the gate of the report forbids a row of a site."""
+        return any(row.place in self._forbidden for row in site.rows)
 
     @cached_property
     def _file(self) -> str:
@@ -159,8 +232,8 @@ class _Results:
         cause = sentence.cause
         assert cause is not None
         place = self._place(whole(cause.place), printable(cause.place.layer))
-        rule, level = f"cause/{cause.question}", "warning" if cause.question == "dtype" else "error"
-        result = _result(rule, level, printable(str(sentence)), place)
+        level = "warning" if cause.question == "dtype" else "error"
+        result = _result(cause.code, level, printable(str(sentence), 2000), place)
         edits = [] if cause.fix is None else [x for x in cause.fix.edits if x.is_code]
         if edits:
             what = {"text": sentence.advice}
@@ -173,17 +246,22 @@ class _Results:
         level = "warning" if part.hides or part.casts else "note"
         return _result("audit/unseen", level, f"not seen: {phrases.step_text(part)}", place)
 
+    def of_unused(self, comment: UnusedIgnore) -> dict[str, Any]:
+        """Return the SARIF result of a comment that accepts nothing."""
+        place = SourceRegion(comment.file, comment.line, 1, comment.line, 1)
+        return _result("ignore/unused", "warning", comment.text, self._place(place, ""))
+
     def of(self, site: CastSite) -> dict[str, Any]:
         """Return the SARIF result of a site."""
         row = site.row
         head = f"{phrases.conversion(row)} {phrases.why(row)}"
         if row.kind in phrases.VERBS:
-            rule, level = f"loss/{row.kind}", "warning" if site.share != 0 else "note"
+            level = "warning" if site.share != 0 else "note"
         else:
             head += f", {phrases.what(row)}: {row.loss}"
-            worst = phrases.level(row)
             is_silent = row.kind in (*SILENT, "literal")
-            rule, level = f"cast/{worst}", SEVERITIES[worst] if is_silent else "note"
+            level = SEVERITIES[phrases.level(row)] if is_silent else "note"
+        level = "error" if self.is_forbidden(site) else level
         sentences = [head, *([f"write {printable(row.fix)}"] if row.fix else [])]
         sentences += phrases.measured(site)
         if site.times > 1:
@@ -191,7 +269,7 @@ class _Results:
         if row.cause is not None:
             sentences.append(f"it follows from {phrases.conversion_at(row.cause)}")
         layer = printable(row.layer) or printable(row.symbol.graph.name)
-        result = _result(rule, level, "; ".join(sentences), self._place(region(row), layer))
+        result = _result(row.code, level, "; ".join(sentences), self._place(region(row), layer))
         result["partialFingerprints"] = {"cast/v1": self._fingerprint(row, head)}
         result["occurrenceCount"] = site.times
         return result
@@ -219,15 +297,20 @@ class _Results:
 
 
 def _result(rule: str, level: str, message: str, place: dict[str, Any]) -> dict[str, Any]:
-    """Return a SARIF result; viewers read unescaped brackets in a message as links."""
-    plain = message.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]")
     return {
         "ruleId": rule,
         "ruleIndex": _INDICES[rule],
         "level": level,
-        "message": {"text": plain},
+        "message": {"text": message},
         "locations": [place],
     }
+
+
+def _escaped(result: dict[str, Any]) -> dict[str, Any]:
+    """Return a result for SARIF, whose viewers read unescaped brackets in a message as links."""
+    plain = result["message"]["text"].replace("\\", "\\\\")
+    plain = plain.replace("[", "\\[").replace("]", "\\]")
+    return result | {"message": {"text": plain}}
 
 
 def _lines(place: SourceRegion) -> dict[str, int]:

@@ -106,7 +106,8 @@ def _head(report: CastReport, width: int | None, verbose: bool, brief: bool = Fa
     if verbose:
         every_unseen, outputs = phrases.every_unseen(report), [*map(phrases.output, report.outputs)]
         unseen += every_unseen if len(every_unseen) > 1 else ()
-    head = (*unseen, *phrases.notes(report), phrases.headline(report), *outputs)
+    unused = map(str, report.unused)
+    head = (*unseen, *phrases.notes(report), *unused, phrases.headline(report), *outputs)
     return [part for line in head if line for part in wrapped(printable(line, 2000), width)]
 
 
@@ -120,12 +121,19 @@ def _tail(report: CastReport, width: int | None) -> Iterator[str]:
 def casts_table(report: CastReport) -> list[tuple[str, ...]]:
     """Return the table of a report's sites, those of the user first, below a row of titles."""
     has_audit, has_times = report.audited, report.lines.repeat
-    header = (*_HEADER, *_AUDIT_HEADER * has_audit, *("times",) * has_times)
+    codes = ["" if site.row.exact else site.row.code for site in report.lines.user_first]
+    has_codes = any(codes)
+    ends = *("code",) * has_codes, *_AUDIT_HEADER * has_audit, *("times",) * has_times
     rows = (
-        (*_cells(site), *_audit_cells(site) * has_audit, *(str(site.times),) * has_times)
-        for site in report.lines.user_first
+        (
+            *_cells(site),
+            *(code,) * has_codes,
+            *_audit_cells(site) * has_audit,
+            *(str(site.times),) * has_times,
+        )
+        for site, code in zip(report.lines.user_first, codes, strict=True)
     )
-    return [header, *rows]
+    return [(*_HEADER, *ends), *rows]
 
 
 def terminal_text(report: CastReport) -> str:
@@ -191,7 +199,7 @@ def _margin(row: CastRow) -> str:
 
 def _detail(cascade: Cascade, report: CastReport) -> Iterator[str]:
     row = cascade.site.row
-    yield f"{phrases.level(row)}: {phrases.conversion(row)} {phrases.why(row)}"
+    yield f"{row.code}: {phrases.conversion(row)} {phrases.why(row)}"
     place = region(row)
     margin = _margin(row)
     yield f"{margin}--> {printable(row.location.layered)}, {phrases.what(row)}"
@@ -305,7 +313,8 @@ _AS_CODE = {"where", "operand", "rule and path", "loss", "bytes", "layer"}
 def report_markdown(report: CastReport, most: int = MARKDOWN_ROWS, details: int = _CASCADES) -> str:
     """Return the answers, a table of the `most` worst casts, then `details` cascades as text."""
     parts = [f"### Casts of {code(report.graph.name)}", *map(_answer, report.answers)]
-    lines = phrases.unseen(report), *phrases.notes(report), phrases.counts(report)
+    unused = map(str, report.unused)
+    lines = phrases.unseen(report), *phrases.notes(report), *unused, phrases.counts(report)
     parts += map(escaped, lines)
     parts.append("\n".join(f"- {code(line)}" for line in phrases.outputs(report)))
     if report.lines:

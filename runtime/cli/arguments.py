@@ -73,8 +73,8 @@ def write_text(text: str, args: argparse.Namespace, fits: bool = False) -> None:
     Lines of a text that `fits` are printed as they are.
     """
     if args.output:
-        replace_file(args.output, f"{text}\n".encode())
-    else:
+        replace_file(args.output, f"{text}\n".encode() if text else b"")
+    elif text:
         print(text if fits else on_screen(text, sys.stdout))
 
 

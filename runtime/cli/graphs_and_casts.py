@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import io
+import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import redirect_stdout
+from contextlib import nullcontext, redirect_stdout
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TextIO, cast
 
 import numpy as np
 
+from graphir.display import printable
 from graphir.drawing.formats import GRAPH_FORMATS
 from graphir.passes import CastReport, GraphDiff, RulesDiff, cast_report, diff, draw, lower
 from graphir.passes.analysis.policies.hits import forbid_edits
@@ -19,10 +22,10 @@ from graphir.passes.analysis.policies.patterns import forbidden_rows, gate_word,
 from graphir.passes.reports import DTYPE_FORMATS, REPORT_FORMATS, phrases
 from graphir.passes.reports.text import SCREEN, answers_text, report_details, report_text
 from graphir.public import DType, ExecutionError, Graph, GraphError, PromotionRules, TensorType
-from graphir.rule_reports.terminal import terminal_width
+from graphir.rule_reports.terminal import on_screen, terminal_width
 from graphir.runtime import targets
 from graphir.runtime.audit import audit
-from graphir.runtime.cli.arguments import UsageError, output_format, write_text
+from graphir.runtime.cli.arguments import UsageError, output_format, report_error, write_text
 from graphir.runtime.cli.main import Status
 from graphir.runtime.cli.programs import (
     BY_INPUT,
@@ -36,6 +39,7 @@ from graphir.runtime.cli.programs import (
     load_run,
     require_arguments,
 )
+from graphir.runtime.cli.projects import read_programs
 from graphir.runtime.program import Program
 from graphir.runtime.program.program import execute
 from graphir.runtime.progress import LongWork, long_work
@@ -101,22 +105,61 @@ def _arrays_text(graph: Graph, arrays: Iterable[Any]) -> str:
 
 
 def run_casts(args: argparse.Namespace) -> int:
-    """Print the casts of a program."""
+    """Print the casts of a program, or of each program of the project."""
+    if args.program is None:
+        return _run_project(args)
+    return _write_report(*_load_casts(args), args)
+
+
+def _load_casts(args: argparse.Namespace) -> tuple[CastReport, LongWork]:
     with long_work(sys.stderr) as work:
         report = load_report(args)
     if args.kind == "legalization":
         report = cast_report(lower(report.graph))
-    return _write_report(report, args, work)
+    return report, work
+
+
+def _run_project(args: argparse.Namespace) -> int:
+    """Print the casts of each program of the project, and return the worst status."""
+    programs = read_programs(args)
+    name = output_format(args, REPORT_FORMATS, "text")
+    is_list = name in ("concise", "github")
+    if len(programs) > 1 and name in ("html", "json", "sarif"):
+        formats = ", ".join(x for x in REPORT_FORMATS if x not in ("html", "json", "sarif"))
+        fix = (f"take one of {formats}", "name one program")
+        raise UsageError(f"a document in {name} has one program", got=f"{len(programs)}", fix=fix)
+    statuses, reports = [Status.FINE], list[tuple[CastReport, LongWork, argparse.Namespace]]()
+    for each in programs:
+        each.output, each.format = None, name
+        try:
+            reports.append((*_load_casts(each), each))
+        except (Exception, SystemExit) as error:
+            statuses.append(report_error(error))
+        if reports and reports[-1][1].interrupted:
+            break
+    accepted = frozenset(x for report, *_ in reports for x in report.without_accepted().accepted)
+    shown = io.StringIO()
+    for place, (report, work, each) in enumerate(reports):
+        if len(programs) > 1 and not is_list:
+            print(*[""][:place], f"{each.program}:", sep="\n", file=shown if args.output else None)
+        with redirect_stdout(shown) if is_list or args.output else nullcontext():
+            statuses.append(Status(_write_report(report, work, each, accepted)))
+    text = shown.getvalue()
+    if is_list or args.output:  # programs share findings
+        write_text("\n".join(dict.fromkeys(text.splitlines()) if is_list else [text]), args, True)
+    return max(statuses)
 
 
 def run_audit(args: argparse.Namespace) -> int:
     """Print the measured effects of the casts of a program."""
     names: Sequence[str] = (args.as_dtype or "").split(",")
+    if args.as_dtype is not None and args.baseline:
+        raise UsageError("--baseline is of the program as it is", fix="leave --as-dtype out")
     if len(names) > 1:
         return _write_comparison(names, args)
     with long_work(sys.stderr) as work:
         report = load_audit(args, blame=not args.no_blame)(as_dtype=args.as_dtype)
-    return _write_report(report, args, work)
+    return _write_report(report, work, args)
 
 
 def load_audit(args: argparse.Namespace, blame: bool = True) -> Callable[..., CastReport]:
@@ -158,6 +201,7 @@ def selected(report: CastReport, args: argparse.Namespace) -> CastReport:
     exact = False if args.lossy else None
     if args.keep is not None:
         report = report.keeping(args.keep)
+    report = report.without_accepted()
     report = report.only(args.kind, exact, args.layer, args.dtype, args.loss, args.only)
     report = report.in_full() if args.all else report
     words = getattr(args, "fail_on", [])  # a cell has no gate
@@ -165,15 +209,22 @@ def selected(report: CastReport, args: argparse.Namespace) -> CastReport:
     return report.compared(args.against, bool(words)) if args.against else report
 
 
-def _write_report(report: CastReport, args: argparse.Namespace, work: LongWork) -> int:
+def _write_report(
+    report: CastReport,
+    work: LongWork,
+    args: argparse.Namespace,
+    elsewhere: frozenset[tuple[str, int, str]] = frozenset(),
+) -> int:
     """Print or write the rows that pass the filters; return the status of these for --fail-on.
 
-    What Ctrl-C left undone comes first, on stderr.
+    What Ctrl-C left undone comes first, on stderr. `elsewhere` are the files, lines and codes of
+    findings that comments accept in other programs.
     """
     for done, unseen in work.interrupted:
         print(f"graphir: interrupted: {done}; {unseen}", file=sys.stderr, flush=True)
     name = output_format(args, REPORT_FORMATS, "text")
-    report = selected(report, args)
+    report = selected(report, args).gated(args.fail_on)
+    report.unused = tuple(x for x in report.unused if not x.is_used(elsewhere))
     if not report.graph.provenance.file:
         report.graph.describe(file=displayed_path(file_of(args.program)))
     width = None if args.output else terminal_width(sys.stdout)
@@ -189,9 +240,36 @@ def _write_report(report: CastReport, args: argparse.Namespace, work: LongWork) 
     else:
         text = REPORT_FORMATS[name](report)
     write_text(text, args, fits=True)
-    if name in ("json", "sarif"):
+    if name in ("json", "sarif", "concise", "github"):
         print_not_recorded(report)
-    return Status.INTERRUPTED if work.interrupted else status(report, args)
+    if name in ("concise", "github"):
+        accepted = [phrases.accepted(report)] if report.accepted else []
+        for note in (*report.graph.notes, *accepted):
+            _note(printable(note, None))
+    if work.interrupted:
+        return Status.INTERRUPTED
+    is_text = name in ("text", "details") and not args.output
+    changes = _since_baseline(report, args, sys.stdout if is_text else sys.stderr)
+    return status(report, args, changes)
+
+
+def _since_baseline(report: CastReport, args: argparse.Namespace, stream: TextIO) -> bool | None:
+    """Print what changed since the file of --baseline, and return whether anything did.
+
+    None if there was nothing to compare with.
+    """
+    if not args.baseline:
+        return None
+    from graphir.runtime.testing.baseline import changed_lines
+    from graphir.runtime.testing.facts import ledger_of
+
+    name = os.path.normpath(args.program)
+    lines = changed_lines(Path(args.baseline), ledger_of(report.unfiltered, name))
+    text = f"wrote {name} to the baseline {args.baseline}" if lines is None else "\n".join(lines)
+    text = f"no dtype is wider and no loss is new since {args.baseline}" if lines == [] else text
+    sys.stdout.flush()
+    print(on_screen(printable(text, None, keep="\n"), stream), file=stream)
+    return None if lines is None else bool(lines)
 
 
 def print_not_recorded(report: CastReport) -> None:
@@ -204,7 +282,7 @@ def run_draw(args: argparse.Namespace) -> int:
     """Write the picture of a graph; return status 1 if --fail-on forbids its implicit casts."""
     report = load_report(args)
     write_text(draw(report, output_format(args, GRAPH_FORMATS, "svg")), args)
-    return status(report, args)
+    return status(report.without_accepted(), args)
 
 
 # -- the command `export`: write a graph for another engine
@@ -368,16 +446,18 @@ def _words(word: Callable[[str], str], text: str) -> list[str]:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def status(report: CastReport, args: argparse.Namespace) -> Status:
+def status(report: CastReport, args: argparse.Namespace, changes: bool | None = None) -> Status:
     """Return the status that --fail-on asks for of the report that the command has written.
+
+    `changes` is whether anything changed since a baseline; None without one.
 
     FINDINGS if a row of the report is forbidden; UNSEEN if none is, and a part of the program that
     may hide one was not seen, unless --unseen lets that pass.
     """
-    if not args.fail_on:
+    if not args.fail_on and changes is None:
         return Status.FINE
-    words_text = f"--fail-on {','.join(args.fail_on)}"
-    finds = bool(forbidden_rows(report, args.fail_on))
+    words_text = f"--fail-on {','.join(args.fail_on)}" if args.fail_on else "--baseline"
+    finds = bool(changes or forbidden_rows(report, args.fail_on))
     return gate_status(finds, report, args.unseen, words_text, "a part of the program was not seen")
 
 

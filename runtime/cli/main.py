@@ -303,12 +303,15 @@ def _add_graphs(command: Adder) -> None:
 
 def _add_casts(command: Adder) -> None:
     """Add the commands `casts` and `audit`."""
-    doc = "Report the casts of a graph: where, why, by which rule, at what loss."
+    doc = (
+        "Report the casts of a graph, or of the programs that pyproject.toml lists: where, why, by "
+        "which rule, at what loss."
+    )
     casts = command("casts", doc, "model.gir --kind implicit --lossy")
     doc = "Run a graph, or a function on NumPy arrays, and report what casts did to its data."
     example = "script.py:function --input x.npy --against jax"
     audit_parser = command("audit", doc, example)
-    _add_program(casts)
+    _add_program(casts).nargs = "?"
     _add_program(
         audit_parser, "a graph, or a program of NumPy, JAX or torch; SCRIPT.py alone: its lines"
     )
@@ -320,6 +323,13 @@ def _add_casts(command: Adder) -> None:
         _add_fail_on(each)
         add_filters(each)
         _add_extent(each)
+        each.add_argument(
+            "--baseline",
+            type=path,
+            metavar="FILE",
+            help="have status 1 if a result is wider, or a loss new, since FILE, which the first "
+            "run writes",
+        )
     add_run_options(audit_parser)
 
 
@@ -383,9 +393,12 @@ def _add_draw_and_export(command: Adder) -> None:
 def _add_program(
     command: argparse.ArgumentParser,
     what: str = "a graph, a function that returns one, or a program of NumPy, JAX, torch",
-) -> None:
-    """Add the arguments for a graph in a file or a named object in a script, and its inputs."""
-    command.add_argument(
+) -> argparse.Action:
+    """Add the arguments for a graph in a file or a named object in a script, and its inputs.
+
+    Returns the argument that names the program.
+    """
+    program = command.add_argument(
         "program",
         type=path,
         metavar="FILE.gir|SCRIPT.py:NAME|MODULE:NAME",
@@ -399,6 +412,7 @@ def _add_program(
     )
     _add_inputs(command)
     add_rule_set(command, None, "the rule set that the graph, or the function, follows")
+    return program
 
 
 def _add_inputs(command: argparse.ArgumentParser) -> None:
@@ -555,7 +569,7 @@ SHELLS = ("bash", "zsh", "fish")
 TABLE_FORMATS = ("text", "markdown", "json", "svg")
 LATTICE_FORMATS = ("text", "dot", "mermaid", "svg")
 GRAPH_FORMATS = ("svg", "dot", "mermaid")
-REPORT_FORMATS = ("text", "details", "markdown", "html", "json", "sarif")
+REPORT_FORMATS = ("text", "details", "markdown", "html", "json", "sarif", "concise", "github")
 ANNOTATED_FORMATS = ("text", "html", "json", "svg")
 FIX_FORMATS = ("text", "json")
 TARGETS = ("python", "stablehlo", "onnx")

@@ -108,9 +108,13 @@ def run_laws(args: argparse.Namespace) -> int:
 
 
 def _in_color() -> bool:
-    """Whether to print colours: on a terminal without NO_COLOR and TERM=dumb."""
-    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    return sys.stdout.isatty() and not plain
+    """Whether to print colours: with FORCE_COLOR, or on a terminal; not with NO_COLOR.
+
+    A terminal with TERM=dumb has none. The order is that of Python's own tracebacks.
+    """
+    if os.environ.get("NO_COLOR") or os.environ.get("FORCE_COLOR"):
+        return not os.environ.get("NO_COLOR")
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def _title(subject: PromotionRules | Lattice[Any]) -> str:

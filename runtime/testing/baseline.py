@@ -8,11 +8,12 @@ and dtypes are no changes.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from graphir.display import count_text, printable
 from graphir.public import DType, GraphError
 from graphir.runtime.testing.ledger import BLANK, CallRecord, CastFact, Ledger
 from graphir.source_text import source_line
@@ -37,18 +38,21 @@ class Finding:
     """Whether the reason is the dtype of a result."""
 
 
-def baseline_json(ledger: Ledger, package: str) -> str:
-    """Return the baseline of a ledger as JSON text, sorted."""
-    functions: dict[str, Any] = {}
+def baseline_json(ledger: Ledger, former: Mapping[str, Any]) -> str:
+    """Return the baseline of a ledger as JSON text, sorted.
+
+    `former` is a document of the same package, whose other calls stay.
+    """
+    functions: dict[str, Any] = {**former.get("functions", {})}
     for (name, arguments), call in ledger.calls.items():
-        if call.recordings and (call.results or _stored_casts(call.casts)):
+        if call.recordings and (call.results or not call.tests or _stored_casts(call.casts)):
             entry = functions.setdefault(name, {"lines": _lines(ledger, name), "calls": {}})
             entry["calls"][arguments] = {
                 "results": {path: sorted(dtypes) for path, dtypes in call.results.items()},
                 "tests": sorted(call.recorded_in),
                 "casts": [_cast_json(x) for x in sorted(_stored_casts(call.casts))],
             }
-    document = {"version": VERSION, "package": package, "functions": functions}
+    document = {"version": VERSION, "package": former["package"], "functions": functions}
     return json.dumps(document, indent=1, sort_keys=True) + "\n"
 
 
@@ -58,8 +62,11 @@ def _lines(ledger: Ledger, name: str) -> str:
 
 
 def _stored_casts(casts: Iterable[CastFact]) -> list[CastFact]:
-    """Return the casts that a baseline has: silent ones that lose or widen."""
-    return [x for x in casts if x.is_silent and (x.loss or _widens(x))]
+    """Return the casts that a baseline has: silent ones that lose or widen.
+
+    Those that a comment in the source accepts are left out.
+    """
+    return [x for x in casts if x.is_silent and not x.is_accepted and (x.loss or _widens(x))]
 
 
 def _cast_json(cast: CastFact) -> dict[str, str]:
@@ -67,26 +74,43 @@ def _cast_json(cast: CastFact) -> dict[str, str]:
     return {**facts, "kind": cast.kind, "loss": cast.loss}
 
 
-def write_baseline(path: Path, ledger: Ledger, package: str) -> None:
-    """Write the baseline of a ledger to a file."""
-    replace_file(str(path), baseline_json(ledger, package).encode())
+def write_baseline(path: Path, ledger: Ledger, former: Mapping[str, Any]) -> None:
+    """Write the baseline of a ledger to a file (see baseline_json)."""
+    replace_file(str(path), baseline_json(ledger, former).encode())
 
 
 def read_baseline(path: Path) -> dict[str, Any]:
-    """Return the functions of a baseline file; GraphError for a file that is none."""
+    """Return the document of a baseline file; GraphError for a file that is none."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-        version, functions = document["version"], document["functions"]
+        version, _, _ = document["version"], document["functions"], document["package"]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise GraphError(
-            f"{path} is no baseline of casts", got=str(error), fix="write it again: --casts-update"
-        ) from None
+        raise GraphError(f"{path} is no baseline of casts", got=str(error), fix=_AGAIN) from None
     if version != VERSION:
         raise GraphError(
             f"{path} is a baseline of version {version}, not {VERSION}",
-            fix="write it again: --casts-update",
+            fix=_AGAIN,
         )
-    return functions
+    return document
+
+
+_AGAIN = "remove it: the next run writes it again"
+
+
+def changed_lines(path: Path, ledger: Ledger) -> list[str] | None:
+    """Return the lines about what changed since a baseline in the one call of a ledger.
+
+    None if the baseline had not this call, and has it now. Raises GraphError for a file that is no
+    baseline.
+    """
+    former: Mapping[str, Any] = {"package": "", "functions": {}}
+    former = read_baseline(path) if path.exists() else former
+    ((name, arguments),) = ledger.calls
+    if arguments not in former["functions"].get(name, {}).get("calls", {}):
+        write_baseline(path, ledger, former)
+        return None
+    changes = findings(former["functions"], ledger, Path())
+    return finding_lines(changes, str(path)) if changes else []
 
 
 def findings(before: Mapping[str, Any], ledger: Ledger, root: Path) -> list[Finding]:
@@ -118,6 +142,31 @@ def findings(before: Mapping[str, Any], ledger: Ledger, root: Path) -> list[Find
         if not causes:
             _add(at_lines, each)
     return sorted(at_lines.values(), key=lambda x: (x.file, x.line))
+
+
+def finding_lines(findings: Sequence[Finding], file: str) -> list[str]:
+    """Return the lines about changes since a baseline."""
+    if not findings:
+        return [f"no dtype is wider and no loss is new since {file}"]
+    lines = [f"{count_text(len(findings), 'line')} changed dtypes since {file}:"]
+    for each in findings:
+        lines.append(f"{printable(each.file)}:{each.line}: {printable(each.text)}")
+        reasons = [printable(x, 300) for x in each.reasons]
+        lines += [f"    {x}" for x in reasons[:4]]
+        if len(reasons) > 4:
+            lines.append(f"    and {count_text(len(reasons) - 4, 'more change')}")
+        lines += [f"    in {tests_text(tuple(each.tests))}"] if each.tests else []
+    return lines
+
+
+_MOST_TESTS = 2
+
+
+def tests_text(tests: Sequence[str]) -> str:
+    """Return the first tests by name, and the number of the others."""
+    names = [printable(x) for x in tests[:_MOST_TESTS]]
+    others = len(tests) - len(names)
+    return ", ".join(names) + (f" and {count_text(others, 'other')}" if others else "")
 
 
 def _add(at_lines: dict[tuple[str, int], Finding], finding: Finding) -> None:

@@ -11,9 +11,9 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
-from graphir.passes import Policy
+from graphir.passes import CastReport, Policy
 from graphir.passes.analysis.casts.conversion import CastWalk
 from graphir.passes.analysis.casts.rows import CastRow, ImpliedUses
 from graphir.passes.analysis.casts.sites import CastSite
@@ -22,7 +22,7 @@ from graphir.passes.analysis.policies.hits import forbid_edits
 from graphir.passes.reports.phrases import witness
 from graphir.public import DType, Graph, Location, Symbol, ops, rules
 from graphir.runtime.testing.instrument import WatchedFunction
-from graphir.runtime.testing.ledger import CallRecord, CastFact, Difference, ResultOrigin
+from graphir.runtime.testing.ledger import CallRecord, CastFact, Difference, Ledger, ResultOrigin
 from graphir.source_text import source_line
 
 _FIX_LENGTH = 120
@@ -143,42 +143,21 @@ class Facts:
             row = uses.row(*use)
             forbidden = self._forbidden(row)
             if row.kind in ("implicit", "assignment") or forbidden:
-                yield symbol, self._fact(row, forbidden)
+                if forbidden and self._policy is not None:
+                    forbid_edits([row], self._policy.forbid)
+                yield symbol, _fact(row, self._at(row.location), forbidden)
 
     def _forbidden(self, row: CastRow) -> str:
         """Return the words of the policy that forbid a cast, or ""."""
-        if self._policy is None or not row.conversion.is_silent:
+        if self._policy is None or not row.conversion.is_silent or row.accepting_line:
             return ""
         verdict = self._policy.judge(row.source, row.target, row.loss)
         return ", ".join(verdict.why) if verdict.action == "forbid" else ""
 
-    def _at(self, location: Location) -> tuple[str, str, int, int, str]:
-        """Return the first fields of a CastFact: its function, file, line, column and text."""
+    def _at(self, location: Location) -> _Place:
         places = self._places
         function, file = places.function(location), places.file(location.source)
         return function, file, location.line, location.column, places.text(location)
-
-    def _fact(self, row: CastRow, forbidden: str) -> CastFact:
-        try:
-            if forbidden and self._policy is not None:
-                forbid_edits([row], self._policy.forbid)
-            fix = row.fix
-        except Exception:  # a fix is a courtesy, and no fault of it may stop the report
-            fix = ""
-        return CastFact(
-            *self._at(row.location),
-            row.op,
-            row.operand,
-            str(row.source),
-            str(row.target),
-            row.kind,
-            "" if row.exact else witness(CastSite(row)),
-            row.damage,
-            fix if len(fix) <= _FIX_LENGTH else "",
-            forbidden,
-            row.kind == "implicit" and row.target.is_inexact and row.target.bits > row.source.bits,
-            row.location.compound,
-        )
 
     def _origins(self, symbol: Symbol) -> Iterator[ResultOrigin]:
         """Yield the lines that gave a value its dtype: the last step that promoted, then others."""
@@ -198,6 +177,32 @@ class Facts:
                 if arg.index not in visited:
                     visited.add(arg.index)
                     pending.append(arg)
+
+
+_Place: TypeAlias = tuple[str, str, int, int, str]
+"""The first fields of a CastFact: its function, file, line, column and text."""
+
+
+def _fact(row: CastRow, place: _Place, forbidden: str = "") -> CastFact:
+    try:
+        fix = row.fix
+    except Exception:  # a fix is a courtesy, and no fault of it may stop the report
+        fix = ""
+    return CastFact(
+        *place,
+        row.op,
+        row.operand,
+        str(row.source),
+        str(row.target),
+        row.kind,
+        "" if row.exact else witness(CastSite(row)),
+        row.damage,
+        fix if len(fix) <= _FIX_LENGTH else "",
+        forbidden,
+        row.kind == "implicit" and row.target.is_inexact and row.target.bits > row.source.bits,
+        row.location.compound,
+        bool(row.accepting_line),
+    )
 
 
 def _dtype(symbol: Symbol) -> DType | None:
@@ -227,3 +232,34 @@ def _owner(owner: Span | None, spans: Sequence[Span], symbol: Symbol, fact: Cast
 def _is_in(function: str, span: Span) -> bool:
     name = span.function.name
     return function == name or function.startswith(f"{name}.<")
+
+
+# -- the facts of a report
+
+
+def ledger_of(report: CastReport, name: str) -> Ledger:
+    """Return the ledger of one call of the program of a report: its results, and its casts.
+
+    The signature has the dtypes and ranks of the arguments. The line that gave a result its dtype
+    is that of the sentence about it.
+    """
+    arguments = report.program.arguments
+    if arguments is None:
+        named = zip(report.graph.input_names, report.graph.inputs, strict=True)
+        arguments = tuple(symbol for each, symbol in named if each not in report.graph.defaults)
+    types = (f"{x.type.dtype}[{','.join(':' * len(x.type.shape))}]" for x in arguments)
+    call = CallRecord(name, ", ".join(types), name.partition(":")[0], recordings=1)
+    for number, symbol in enumerate(report.graph.outputs):
+        if dtype := _dtype(symbol):
+            places = [x.place for x in report.dtype_causes if number in x.outputs]
+            origins = [ResultOrigin(*_at(x)[:3], _at(x)[4]) for x in places]
+            call.results[report.output_name(number)] = {str(dtype): origins}
+    rows = (site.row for site in report.sites)
+    call.casts = [_fact(x, _at(x.location)) for x in rows if x.conversion.is_silent]
+    return Ledger({(call.function, call.arguments): call})
+
+
+def _at(location: Location) -> _Place:
+    text = source_line(location.source, location.line).strip() or location.layered
+    function = f"{location.file}:{location.function}"
+    return function, location.file, location.line, location.column, text

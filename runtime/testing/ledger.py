@@ -34,6 +34,8 @@ class CastFact(NamedTuple):
     forbidden: str
     widens: bool
     in_library: bool
+    is_accepted: bool = False
+    """Whether a comment in its line accepts it, so that nothing forbids it."""
 
     @property
     def place(self) -> str:

@@ -13,7 +13,7 @@ from graphir.passes import Policy
 from graphir.public import GraphError, rules
 from graphir.rule_reports.terminal import fitted
 from graphir.runtime.testing import baseline
-from graphir.runtime.testing.baseline import Finding
+from graphir.runtime.testing.baseline import finding_lines, tests_text
 from graphir.runtime.testing.ledger import CastFact, Difference, Ledger
 from graphir.runtime.testing.shadow import why_no_shadows
 from graphir.runtime.testing.watch import FunctionWatch
@@ -49,7 +49,7 @@ class CastsRun:
         self._file, self._root = file, root
         self._former = None
         if file is not None and file.exists() and not update:
-            self._former = baseline.read_baseline(file)
+            self._former = baseline.read_baseline(file)["functions"]
         self._is_gate = bool(forbid or self._former is not None)
         self._passes_unseen = passes_unseen
         self.watch = FunctionWatch(self.package, str(root), policy, self.against)
@@ -85,7 +85,7 @@ class CastsRun:
         if self._former is not None:
             self._findings = baseline.findings(self._former, self._ledger, self._root)
         elif self._file is not None:
-            baseline.write_baseline(self._file, self._ledger, self.package)
+            baseline.write_baseline(self._file, self._ledger, {"package": self.package})
         return bool(self._findings or forbidden_lines(self._ledger) or self._unseen_lines())
 
     def _unseen_lines(self) -> list[str]:
@@ -168,7 +168,6 @@ def _project_name(root: Path) -> str:
 
 SHORT = 10
 """The rows of each table without -v."""
-_MOST_TESTS = 2
 
 
 class CastLine(NamedTuple):
@@ -254,11 +253,14 @@ def unseen_gate_lines(ledger: Ledger) -> list[str]:
 
 
 def _casts(ledger: Ledger, package: str, width: int | None, verbose: bool) -> list[str]:
-    lines = cast_lines(ledger)
+    every = cast_lines(ledger)
+    lines = [x for x in every if not x.cast.is_accepted]
+    accepted = {(x.cast.file, x.cast.line) for x in every if x.cast.is_accepted}
     lossy = sum(bool(x.cast.loss) for x in lines)
     uses = count_text(len(lines), "cast")
     functions = count_text(len(ledger.recorded_functions), "function")
     head = f"{package}: {uses}, {lossy} can lose something; {functions} recorded"
+    head += f"; {count_text(len(accepted), 'line')} accepted" if accepted else ""
     visible = folded(lines)
     notable = (x for x in visible if x.cast.loss or (x.cast.widens and not x.cast.in_library))
     visible = visible if verbose else [*notable][:SHORT]
@@ -281,13 +283,6 @@ def _casts(ledger: Ledger, package: str, width: int | None, verbose: bool) -> li
     return [head, *table, *rest]
 
 
-def tests_text(tests: Sequence[str]) -> str:
-    """Return the first tests by name, and the number of the others."""
-    names = [printable(x) for x in tests[:_MOST_TESTS]]
-    others = len(tests) - len(names)
-    return ", ".join(names) + (f" and {count_text(others, 'other')}" if others else "")
-
-
 def forbidden_lines(ledger: Ledger) -> list[str]:
     """Return the lines about the casts that the policy forbids."""
     lines = [x for x in cast_lines(ledger) if x.cast.forbidden]
@@ -303,21 +298,6 @@ def forbidden_lines(ledger: Ledger) -> list[str]:
         texts += [f"    write: {printable(fact.fix)}"] if fact.fix else []
         texts.append(f"    in {tests_text(line.tests)}")
     return [head, *texts]
-
-
-def finding_lines(findings: Sequence[Finding], file: str) -> list[str]:
-    """Return the lines about changes since a baseline."""
-    if not findings:
-        return [f"no dtype is wider and no loss is new since {file}"]
-    lines = [f"{count_text(len(findings), 'line')} changed dtypes since {file}:"]
-    for each in findings:
-        lines.append(f"{printable(each.file)}:{each.line}: {printable(each.text)}")
-        reasons = [printable(x, 300) for x in each.reasons]
-        lines += [f"    {x}" for x in reasons[:4]]
-        if len(reasons) > 4:
-            lines.append(f"    and {count_text(len(reasons) - 4, 'more change')}")
-        lines.append(f"    in {tests_text(tuple(each.tests))}")
-    return lines
 
 
 def difference_lines(

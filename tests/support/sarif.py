@@ -1,9 +1,10 @@
-"""Checks of SARIF logs: the published schema, and what GitHub asks for and limits."""
+"""Checks of findings as editors read them, and of SARIF logs: the schema, and GitHub's limits."""
 
 from __future__ import annotations
 
 import gzip
 import json
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -44,3 +45,34 @@ def checked_results(text: str) -> list[Any]:
         assert result["message"]["text"] and physical["artifactLocation"]["uri"]
         assert physical["region"]["startLine"] >= 1
     return results
+
+
+EDITORS = Path(__file__).parents[2] / "docs" / "editors.md"
+
+
+@cache
+def _patterns() -> tuple[re.Pattern[str], ...]:
+    """The patterns of the page on editors: VS Code's, that of Vim's errorformat, and Emacs's."""
+    page = EDITORS.read_text(encoding="utf-8")
+    tasks = json.loads(page.split("```json tasks.json\n")[1].partition("```")[0])
+    (task,) = tasks["tasks"]
+    (vim,) = re.findall(r"^set errorformat=(.+)$", page, re.M)
+    for item, pattern in {"%f": "(.+?)", "%l": r"(\d+)", "%c": r"(\d+)", r"\ %m": " (.+)"}.items():
+        vim = vim.replace(item, pattern)
+    (emacs,) = re.findall(r'\(graphir "(.+)" 1 2 3 1\)', page)
+    emacs = emacs.replace(r"\\(", "(").replace(r"\\)", ")")
+    code = task["problemMatcher"]["pattern"]["regexp"]
+    return re.compile(code), re.compile(vim), re.compile(emacs)
+
+
+def concise_lines(text: str) -> list[tuple[str, int, int, str, str]]:
+    """Return the file, line, column, code and message of each line, as editors read it."""
+    found: list[tuple[str, int, int, str, str]] = []
+    for line in text.splitlines():
+        code, vim, emacs = (pattern.match(line) for pattern in _patterns())
+        assert code and vim and emacs, line
+        assert code.groups()[:3] == vim.groups()[:3] == emacs.groups()[:3], line
+        file, row, column, rule, message = code.groups()
+        assert vim[4] == f"{rule} {message}" and emacs[4] == rule
+        found.append((file, int(row), int(column), rule, message))
+    return found

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cached_property
 from operator import attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args
 
 from numpy.typing import NDArray
 
@@ -40,13 +40,23 @@ from graphir.passes.analysis.explanations.dtype_causes import dtype_causes, made
 from graphir.passes.analysis.explanations.edits import Edit
 from graphir.passes.analysis.explanations.fixes import loss_edit
 from graphir.passes.analysis.explanations.loss_causes import explained_losses
+from graphir.passes.analysis.policies.ignores import (
+    UnusedIgnore,
+    accepting_line,
+    has_comments,
+    unused_ignores,
+)
 from graphir.passes.analysis.policies.patterns import CastPattern, cast_pattern
 from graphir.passes.implicit_cast import implicit_cast
 from graphir.promotion import RulesLike
-from graphir.public import DType, Graph, GraphError, Symbol, ops, rules
+from graphir.public import DType, Graph, GraphError, Location, Symbol, ops, rules
+from graphir.source_text import displayed_path
 
 if TYPE_CHECKING:
     from graphir.passes.reports.sentences import Sentence
+
+
+_Row = TypeVar("_Row", bound=CastRow)
 
 
 class ProgramInterface(NamedTuple):
@@ -98,7 +108,13 @@ class CastReport(ItemSequence[CastRow]):
         """The dtype that results should have, if the caller says it."""
         self.given: tuple[Unseen, ...] = ()
         """What a recording has no ops for, such as the values that it took as given."""
-        self._layer, self._is_full = "", False
+        self.gate: tuple[str, ...] = ()
+        """The words of a gate; what they forbid is a finding, at any loss."""
+        self.accepted: frozenset[tuple[str, int, str]] = frozenset()
+        """The file, line and code of each comment that accepts findings; the rows lack these."""
+        self.unused: tuple[UnusedIgnore, ...] = ()
+        """The comments of these files that accept nothing."""
+        self._layer, self._is_full, self._is_accepting = "", False, False
         self.program = ProgramInterface()
 
     @property
@@ -160,6 +176,46 @@ class CastReport(ItemSequence[CastRow]):
         """
         return self._with(kept=DType(dtype), _whole=None)
 
+    def gated(self, words: Iterable[str]) -> CastReport:
+        """Return the report with the words of a gate: any, or words of policies."""
+        return self._with(gate=tuple(words))
+
+    def without_accepted(self) -> CastReport:
+        """Return the report without the findings that comments in the source accept.
+
+        Such a comment is `# graphir: ignore[cast/precision]`; `accepted` has their lines.
+        """
+        symbols = self.view.symbols
+        if not has_comments(symbols):
+            return self
+        used: dict[tuple[str, int], set[str]] = {}
+
+        def stays(location: Location, code: str, line: int | None = None) -> bool:
+            line = accepting_line(location, code) if line is None else line
+            if line:
+                used.setdefault((location.source, line), set()).add(code)
+            return not line
+
+        def rows_of(rows: Sequence[_Row]) -> tuple[_Row, ...]:
+            return tuple(x for x in rows if stays(x.location, x.code, x.accepting_line))
+
+        def seen(parts: Iterable[Unseen]) -> tuple[Unseen, ...]:
+            return tuple(x for x in parts if stays(x.location, "audit/unseen"))
+
+        new = self._with(rows=rows_of(self.rows), losses=rows_of(self.losses), _whole=None)
+        causes = [x for x in self.loss_causes if stays(x.place, x.code)]
+        new.loss_causes, new.unseen, new.given = tuple(causes), seen(self.unseen), seen(self.given)
+        for cause in self.dtype_causes:
+            stays(cause.place, cause.code)
+        new.of, new._is_accepting = len(new.rows), True
+        new.accepted = frozenset(
+            (displayed_path(source), line, code)
+            for (source, line), codes in used.items()
+            for code in codes
+        )
+        new.unused = tuple(unused_ignores(symbols, used))
+        return new
+
     def causes(self) -> CastReport:
         """Return a report of the causes only: the first cast of each cascade."""
         rows = tuple(row for row in self if row.cause is None)
@@ -192,8 +248,10 @@ class CastReport(ItemSequence[CastRow]):
     @cached_property
     def dtype_causes(self) -> list[DtypeCause]:
         """The steps by which values have wider dtypes than the data, those of outputs first."""
-        graded = self.graded
-        return [replace(x, fix=x.fix and graded.get(x.fix.parts, x.fix)) for x in self._inferred]
+        graded, causes = self.graded, self._inferred
+        if self._is_accepting:
+            causes = [x for x in causes if not accepting_line(x.place, x.code)]
+        return [replace(x, fix=x.fix and graded.get(x.fix.parts, x.fix)) for x in causes]
 
     @cached_property
     def _inferred(self) -> list[DtypeCause]:
@@ -479,6 +537,11 @@ class LossRow(CastRow):
         )
         super().__init__(conversion, symbol.location, symbol, place, uses)
         self.measured = measured
+
+    @property
+    def code(self) -> str:
+        """The code of the finding: `loss/wrap`."""
+        return f"loss/{self.kind}"
 
     @cached_property
     def edit(self) -> Edit | None:

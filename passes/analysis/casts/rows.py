@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from graphir.drawing.loss_levels import level
 from graphir.ir.inlining import runs_of
 from graphir.ir.operands import number_of
 from graphir.location import INTERMEDIATE, LEGALIZE
@@ -27,6 +28,7 @@ from graphir.passes.analysis.casts.measured import Measured
 from graphir.passes.analysis.explanations.edits import Edit
 from graphir.passes.analysis.explanations.fixes import row_edit
 from graphir.passes.analysis.expressions import Expression, expression
+from graphir.passes.analysis.policies.ignores import accepting_line
 from graphir.public import (
     DType,
     Graph,
@@ -148,6 +150,19 @@ class CastRow:
     def exact(self) -> bool:
         """Whether the target represents every value of the source."""
         return self.conversion.loss.exact
+
+    @property
+    def code(self) -> str:
+        """The code of the finding, as in SARIF and in comments: `cast/precision`."""
+        return f"cast/{level(self.loss, self.source, self.target)}"
+
+    @property
+    def accepting_line(self) -> int:
+        """The line whose comment accepts the cast, as `# graphir: ignore[cast/precision]`; or 0."""
+        below, location = 0, self.location
+        if location.end_line > location.line and (expression := self.expression) is not None:
+            below = expression.text.count("\n", 0, self.span[0])
+        return accepting_line(location, self.code, below)
 
     @property
     def witness(self) -> complex | None:

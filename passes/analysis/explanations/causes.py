@@ -48,6 +48,11 @@ class Cause(ABC):
     fix: Remedy | None = None
 
     @property
+    def code(self) -> str:
+        """The code of the finding, as in SARIF and in comments: `cause/dtype`."""
+        return f"cause/{self.question}"
+
+    @property
     @abstractmethod
     def steps(self) -> tuple[Symbol, ...]:
         """The ops at which it happens, the first or the worst first."""

@@ -283,9 +283,10 @@ class _Judgement:
         uses = ImpliedUses(self.graph)
         for use, times in self._uses():
             verdict = self._verdict(use[0])
-            if verdict.action != "allow":
+            row = uses.row(*use) if verdict.action != "allow" else None
+            if row is not None and not row.accepting_line:
                 words = self.policy.forbid
-                yield CastHit(uses.row(*use), verdict, self.policy.widest, times, words)
+                yield CastHit(row, verdict, self.policy.widest, times, words)
 
     def _uses(self) -> Iterator[tuple[ConversionUse, int]]:
         """Return the first use of each conversion at each line, with the number of its uses."""

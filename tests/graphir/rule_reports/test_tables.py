@@ -79,7 +79,8 @@ def printed(*argv, terminal=False):
 
 @pytest.fixture(autouse=True)
 def _plain_environment(monkeypatch):
-    monkeypatch.delenv("NO_COLOR", raising=False)
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", "xterm")
 
 
@@ -122,6 +123,10 @@ def test_no_color_and_dumb_terminals_are_honoured(monkeypatch):
     assert "\x1b" in printed(terminal=True)
     monkeypatch.setenv("TERM", "dumb")
     assert "\x1b" not in printed(terminal=True)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "\x1b" in printed(terminal=False)
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in printed(terminal=False)
 
 
 # -- asymmetric tables, weak members

@@ -28,19 +28,22 @@ def report(request: pytest.FixtureRequest) -> CastReport:
 # -- all forms
 
 
+FORMS = ("text", "details", "markdown", "html", "json", "sarif")
+
+
 def test_the_formats() -> None:
-    assert list(REPORT_FORMATS) == ["text", "details", "markdown", "html", "json", "sarif"]
+    assert list(REPORT_FORMATS) == [*FORMS, "concise", "github"]
     report = mixed()
     for name, write in REPORT_FORMATS.items():
         assert write(report) == write(mixed()), name  # the same each time
-        assert "mixed" in write(report) or name == "sarif"
+        assert "mixed" in write(report) or name not in FORMS[:-1]
     assert str(report) == REPORT_FORMATS["text"](report)
     assert report.to_json() == REPORT_FORMATS["json"](report)
 
 
 def test_each_form_names_each_lossy_cast(report: CastReport) -> None:
     lossy = report.only(exact=False)
-    for name in ("text", "details", "markdown", "html", "sarif"):
+    for name in (*FORMS[:-2], "sarif"):
         written = REPORT_FORMATS[name](report)
         for row in (site.row for site in lossy.sites) if name == "text" else lossy:
             assert row.location.file.rpartition("/")[2] in written, (name, row)
@@ -135,7 +138,7 @@ def test_details_point_at_the_operand() -> None:
     at = next(i for i, line in enumerate(lines) if "x * g.scalar[dtype]" in line)
     start = lines[at].index("x * g.scalar")
     assert lines[at + 1][start:] == "^"
-    assert lines[at - 3] == "precision: float32 -> tensor_float32 under max (f32 -> tf32)"
+    assert lines[at - 3] == "cast/precision: float32 -> tensor_float32 under max (f32 -> tf32)"
     assert lines[at - 2].endswith(":38:13 [normalise], lhs of multiply")
 
 

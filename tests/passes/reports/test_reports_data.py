@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from graphir import Graph
+from graphir import Graph, Location
 from graphir.passes import CastReport, cast_report
-from graphir.passes.reports import phrases
+from graphir.passes.analysis.policies.ignores import CODES
+from graphir.passes.reports import REPORT_FORMATS, phrases
 from graphir.passes.reports.json_ import report_json, schema
 from graphir.passes.reports.sarif import SEVERITIES, report_sarif
+from tests.pages import ROOT
 from tests.support.reports import REPORTS, program, source_of
-from tests.support.sarif import checked_results
+from tests.support.sarif import checked_results, concise_lines
 
 
 @pytest.fixture(params=list(REPORTS))
@@ -101,21 +104,23 @@ def results(report: CastReport) -> list[Any]:
 
 
 def test_sarif_validates_against_the_official_schema(report: CastReport) -> None:
-    assert len(checked_results(report_sarif(report))) == len(report.sites)
+    assert len(checked_results(report_sarif(report))) == len(report.only(exact=False).sites)
+    assert len(checked_results(report_sarif(report.gated(["any"])))) >= len(results(report))
     log = json.loads(report_sarif(report))
     log["runs"][0]["results"] = [{"level": "bad"}]
     with pytest.raises(AssertionError):
         checked_results(json.dumps(log))
 
 
-def test_sarif_has_a_result_for_each_row(report: CastReport) -> None:
+def test_sarif_has_a_result_for_each_lossy_row(report: CastReport) -> None:
     log = json.loads(report_sarif(report))
     (run,) = log["runs"]
     assert (log["version"], run["columnKind"]) == ("2.1.0", "unicodeCodePoints")
     ids = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
-    for result, site in zip(run["results"], report.sites, strict=True):
+    lossy = [site for site in report.sites if not site.row.exact]
+    for result, site in zip(run["results"], lossy, strict=True):
         row = site.row
-        assert ids[result["ruleIndex"]] == result["ruleId"] == f"cast/{phrases.level(row)}"
+        assert ids[result["ruleIndex"]] == result["ruleId"] == row.code
         implicit = row.kind in ("implicit", "literal", "assignment")
         assert result["level"] == (SEVERITIES[phrases.level(row)] if implicit else "note")
         assert ("it follows from" in result["message"]["text"]) == (row.cause is not None)
@@ -124,9 +129,41 @@ def test_sarif_has_a_result_for_each_row(report: CastReport) -> None:
     assert len(set(prints)) == len(prints)
 
 
+def test_lines_and_commands_of_workflows_are_the_results(report: CastReport) -> None:
+    lines = concise_lines(REPORT_FORMATS["concise"](report))
+    commands = REPORT_FORMATS["github"](report).splitlines()
+    for result, line, command in zip(results(report), lines, commands, strict=True):
+        text = re.sub(r"\\([\\\[\]])", r"\1", result["message"]["text"])
+        file, row, column, code, message = line
+        assert (code, message) == (result["ruleId"], text)
+        head, _, said = command.partition("::")[2].partition("::")
+        facts = dict(pair.split("=") for pair in head.partition(" ")[2].split(","))
+        assert facts == {"file": file, "line": str(row), "col": str(column), "title": code}
+        assert said.replace("%25", "%") == text
+
+
+def test_commands_of_workflows_escape_as_github_does() -> None:
+    graph = Graph("escaped", rules="jax")
+    with graph.at(Location.at("a,b:c%.py", 3)):
+        graph.output(graph.input("int32", "n") * graph.input("bfloat16", "n"))
+    (command,) = REPORT_FORMATS["github"](cast_report(graph)).splitlines()
+    assert command.startswith("::warning file=a%2Cb%3Ac%25.py,line=3,col=1,title=cast/precision::")
+
+
+def test_each_rule_has_its_place_on_the_page() -> None:
+    (run,) = json.loads(report_sarif(REPORTS["image"]()))["runs"]
+    rules = {rule["id"]: rule["helpUri"] for rule in run["tool"]["driver"]["rules"]}
+    page = (ROOT / "docs" / "codes.md").read_text(encoding="utf-8")
+    codes = re.findall(r"^## (\w+/\w+)$", page, re.M)
+    assert sorted(rules) == sorted(codes) == sorted((*CODES, "ignore/unused"))
+    for code, uri in rules.items():
+        assert uri == f"graphir:docs/codes.md#{code.replace('/', '')}"
+
+
 def test_sarif_marks_the_operand() -> None:
-    report = REPORTS["image"]()
-    for result, row in zip(results(report), report, strict=True):
+    report = REPORTS["image"]().gated(["any"])
+    silent = [row for row in report if row.conversion.is_silent or not row.exact]
+    for result, row in zip(results(report), silent, strict=True):
         lines = source_of(row)
         (location,) = result["locations"]
         physical = location["physicalLocation"]

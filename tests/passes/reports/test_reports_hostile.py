@@ -15,7 +15,7 @@ from graphir.passes.reports.sarif import report_sarif
 from graphir.passes.reports.text import code
 from tests.passes.reports.hostile_reports import HOSTILE, name_rules, report_of
 from tests.support.reports import Elements
-from tests.support.sarif import checked_results
+from tests.support.sarif import checked_results, concise_lines
 
 FORMATS = [*REPORT_FORMATS, "notebook"]
 WRITERS = {**REPORT_FORMATS, "notebook": report_fragment}
@@ -111,6 +111,13 @@ def test_json_gives_the_very_names_back(hostile: str) -> None:
     for cast in document["casts"]:
         assert cast["location"]["layer"] == cast["rule"] == hostile
         assert cast["location"]["file"] == f"dir/{hostile}.py"
+
+
+def test_editors_read_a_finding_a_line(hostile: str) -> None:
+    lines, harmless = (
+        concise_lines(REPORT_FORMATS["concise"](report_of(name))) for name in (hostile, HARMLESS)
+    )
+    assert [line[1:4] for line in lines] == [line[1:4] for line in harmless]
 
 
 def test_sarif_has_relative_encoded_paths(hostile: str) -> None:

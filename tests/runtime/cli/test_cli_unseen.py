@@ -273,7 +273,7 @@ def test_every_format_names_branches_that_were_not_entered(opaque_branches: str,
             assert part["hides_casts"] and part["hides"] == (command == "audit")
         else:
             assert "onnx.If at If" in plain or "onnx.If at <code>If" in plain
-        if form != "sarif" and form != "json":
+        if form in ("text", "details", "markdown", "html"):
             assert "casts may be missing" in plain
         if command == "casts":
             assert "4 nodes that may cast" in plain
@@ -321,8 +321,8 @@ def test_audits_draw_values_of_types() -> None:
     note = "drawn values, seed 0: x float32[8] (standard normal)"
     assert note in first["sentences"] and note.replace("seed 0", "seed 1") not in first["sentences"]
     for form in REPORT_FORMATS:
-        out = cli("audit", "folded_np.py:held", *TYPE, "--format", form)[1].replace("\\", "")
-        assert note in out, form
+        out, err = cli("audit", "folded_np.py:held", *TYPE, "--format", form)[1:]
+        assert note in (err if form in ("concise", "github") else out.replace("\\", "")), form
 
 
 @every("dtype", ("bool", "int8", "uint64", "float16", "float64", "complex64"))

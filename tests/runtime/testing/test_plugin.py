@@ -73,6 +73,10 @@ def test_a_forbidden_cast_fails_the_run(project: Project) -> None:
     project.write(scales=SCALES, test_scales=TESTS)
     assert project.run("--casts-fail", "float32->float64").returncode == 0
     assert_forbids(project.run("--casts-fail", "lossy,to:bool"))
+    accepting = SCALES.replace("x / 2", "x / 2  # graphir: ignore[cast/precision]")
+    project.write(scales=accepting, test_scales=TESTS)
+    run = project.run("--casts-fail", "lossy,to:bool", "--casts-baseline", "casts.json")
+    assert run.returncode == 0 and "; 2 functions recorded; 1 line accepted" in run.stdout
 
 
 PADS = """
