@@ -25,6 +25,7 @@ from graphir.promotion.library import EXPLICIT
 from graphir.rule_reports.facts import facts
 from graphir.rule_reports.laws import LAWS
 from graphir.rule_reports.tables import MEANINGS, Table, asymmetry, counts, ordered
+from tests import GOLDEN
 from tests.peers.table.page import CHECKED, MEASURED, NO_LIBRARY
 
 VERSION = 1
@@ -187,6 +188,7 @@ def page(document: dict[str, Any], table: Table) -> str:
             f"Of {count_text(len(table) ** 2, 'pair')}, {legend}.{frames} {SHORT_NAMES} The "
             f"command `graphir table --rules {name} --format markdown` writes the full ones.",
             "",
+            *misprints_section(name, table),
             *losses_section(table),
             "## Lattice",
             "",
@@ -238,6 +240,44 @@ def losses_section(table: Table) -> list[str]:
         return []
     head = ("operand", "becomes", "the simplest value lost", "beside")
     return ["## Conversions that lose values", "", *_rows(head, rows), ""]
+
+
+def misprints_section(name: str, table: Table) -> list[str]:
+    """Return the section about cells that MAX's printed table has otherwise; none of other rules.
+
+    The printed table is in tests/golden; the printed lattice decides.
+    """
+    if name != "max":
+        return []
+    printed = json.loads((GOLDEN / "max.json").read_text(encoding="utf-8"))["table"]
+    rows = [
+        (
+            f"`{a}`",
+            f"`{b}`",
+            f"`{printed[str(a)][str(b)]}`",
+            f"`{cell}`",
+            f"`{printed[str(b)][str(a)]}`",
+        )
+        for a, row in table.items()
+        for b, cell in row.items()
+        if printed[str(a)][str(b)] != str(cell)
+    ]
+    head = (
+        "row",
+        "column",
+        "printed",
+        "the join, and the answer here",
+        "the mirrored cell, printed",
+    )
+    return [
+        "## Cells that the source prints otherwise",
+        "",
+        f"The source prints a lattice and a table, which contradict each other in {len(rows)} "
+        "cells. The lattice decides here: with those cells swapped operands would differ.",
+        "",
+        *_rows(head, rows),
+        "",
+    ]
 
 
 def laws_section(entries: Sequence[dict[str, Any]]) -> list[str]:

@@ -27,7 +27,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphir.dtypes import DType
+from graphir.dtypes import DType, by_dtype
 from graphir.errors import GraphError, PromotionError
 
 Step: TypeAlias = Callable[[Any], Any]
@@ -268,10 +268,11 @@ def has_range_of_float32(dtype: DType) -> bool:
 
 
 # A table indexed by dtype code, because the planner looks up the answer for each cast.
-_HAS_RANGE_OF_FLOAT32 = [
-    form is not None and form._replace(mantissa=23) == DType.float32.format
-    for form in [dtype.format for dtype in DType]
-]
+_HAS_RANGE_OF_FLOAT32 = by_dtype(
+    lambda dtype: (
+        dtype.format is not None and dtype.format._replace(mantissa=23) == DType.float32.format
+    )
+)
 
 
 def round_fraction(x: Any, mantissa: int, ties: str = "even", quiet: bool = False) -> Any:

@@ -1,20 +1,26 @@
-"""The closed set of element types, and the facts about each from which loss is derived."""
+"""The element types, and the facts about each from which loss is derived.
+
+The set is closed but for float formats of other distributions, which `float_dtype` adds.
+"""
 
 from __future__ import annotations
 
 import difflib
 import math
+from collections.abc import Callable
 from enum import Enum
 from functools import cache
-from typing import Any, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, cast
 
 import ml_dtypes
 import numpy as np
 
 from graphir.errors import GraphError
 from graphir.hints import DTypeName
+from graphir.import_names import declared_names, load_declared
 
 Bool: TypeAlias = bool  # inside DType, `bool` is the member
+Specials: TypeAlias = Literal["ieee", "fn", "fnuz", "finite", "scale"]
 Family: TypeAlias = Literal["bool", "int", "uint", "float", "complex"]
 
 
@@ -29,7 +35,7 @@ class Float(NamedTuple):
 
     exponent: int
     mantissa: int
-    specials: Literal["ieee", "fn", "fnuz", "finite", "scale"] = "ieee"
+    specials: Specials = "ieee"
     bias: int = 0
 
     @property
@@ -100,6 +106,7 @@ class DType(Enum):
     bfloat16 = "bfloat16", "bf16", "float", 16, _float(8, 7)
     float32 = "float32", "f32", "float", 32, _float(8, 23), ("single",)
     tensor_float32 = "tensor_float32", "tf32", "float", 19, _float(8, 10), ("tensor_float_32",)
+    tensor_float_32 = tensor_float32  # the spelling of MAX's page
     float64 = "float64", "f64", "float", 64, _float(11, 52), ("double",)
     complex64 = "complex64", "c64", "complex", 64, _float(8, 23)
     complex128 = "complex128", "c128", "complex", 128, _float(11, 52)
@@ -148,7 +155,7 @@ class DType(Enum):
         self.itemsize: int = self.storage.itemsize
         self.type: type[Any] = self.storage.type
         self._hash: int = hash(name if self._equals_name_alone else self.storage)
-        self.code: int = len(type(self).__members__)
+        self.code: int = len(type(self))
         self.narrow: Bool = 1 < bits < 8 or (bits == 8 and family == "float")
 
     def __eq__(self, other: object) -> Bool:
@@ -171,8 +178,11 @@ class DType(Enum):
         if isinstance(value, str):
             if (dtype := _names().get(value)) is not None:
                 return dtype
+            if (declared := load_declared("graphir.dtypes", value)) is not None:
+                return cast(DType, declared)
+            names = [*_names(), *declared_names("graphir.dtypes")]
             near = [str(d) for d in cls if d.short == value]
-            near = near or difflib.get_close_matches(value, _names(), n=3, cutoff=0.5)
+            near = near or difflib.get_close_matches(value, names, n=3, cutoff=0.5)
             hint = f"; near it are {', '.join(near)}" if near else ""
             raise GraphError(f"no dtype is named {value!r}{hint}")
         return cls.from_numpy(value)
@@ -284,7 +294,91 @@ _PARTS = {
 }
 
 
-@cache
+# -- Float formats of other distributions
+
+T = TypeVar("T")
+
+_TABLES: list[tuple[list[Any], Callable[[DType], Any]]] = []
+_CACHES: list[Callable[[], None]] = []
+
+
+def by_dtype(value: Callable[[DType], T]) -> list[T]:
+    """Return the value of each dtype in a list indexed by `DType.code`, which grows with DType."""
+    table = [value(dtype) for dtype in DType]
+    _TABLES.append((table, value))
+    return table
+
+
+def until_declared(function: Callable[..., T]) -> Callable[..., T]:
+    """Decorator: cache what all dtypes decide, until a dtype is declared."""
+    cached = cache(function)
+    _CACHES.append(cached.cache_clear)
+    return cached
+
+
+def float_dtype(
+    name: str,
+    exponent: int,
+    mantissa: int,
+    specials: Specials = "ieee",
+    bias: int | None = None,
+    short: str = "",
+) -> DType:
+    """Add a float format to DType and return its member; the same call again returns it too.
+
+    The facts are those of Float. `bias` defaults to that of IEEE 754, or one more for "fnuz".
+    `short` is a name for tables. Values lie in float32 arrays and are rounded on entry, as those of
+    tensor_float32 do. Raises GraphError for a name that is taken, for facts that are no format, and
+    for a format whose values or rounding float32 does not hold.
+    """
+    if not (isinstance(name, str) and name.isidentifier()) or name.startswith("_"):  # pyright: ignore
+        raise GraphError("a dtype's name is an identifier without _ before it", got=repr(name))
+    form = _float(exponent, mantissa, specials, bias)
+    present = DType.__members__.get(name)
+    if present is not None and present.emulated and present.format == form:
+        return present
+    taken = [x for x in (name, short) if x and (x in _names() or x in {d.short for d in DType})]
+    if taken or any(hasattr(x, name) for x in (np, ml_dtypes, DType.bool)) or _is_numpy_code(name):
+        raise GraphError(f"the name {(taken or [name])[0]!r} is taken", fix="take another name")
+    if problem := _problem(form):
+        raise GraphError(f"dtype {name!r}: {problem}", got=str(form))
+    sign = specials != "scale"
+    dtype = object.__new__(DType)
+    dtype.__init__(name, short or name, "float", sign + exponent + mantissa, form)
+    dtype._name_ = name
+    for table, value in _TABLES:
+        table.append(value(dtype))
+    setattr(DType, name, dtype)
+    DType._member_names_.append(name)
+    DType._member_map_[name] = DType._value2member_map_[name] = dtype
+    for clear in _CACHES:
+        clear()
+    return dtype
+
+
+def _is_numpy_code(name: str) -> bool:
+    try:
+        np.dtype(name)
+    except TypeError:
+        return False
+    return True
+
+
+def _problem(form: Float) -> str:
+    """Return why a format cannot be computed within float32; "" for one that can."""
+    if form.specials not in _SPECIALS:
+        return f"specials is one of {', '.join(_SPECIALS)}"
+    if form.specials == "scale":
+        fits = form.mantissa == 0 and 1 < form.exponent <= 8 and form.least >= 2.0**-127
+        return "" if fits and form.max < 2.0**128 else "a scale has 2 to 8 exponent bits alone"
+    if not (1 < form.exponent <= 8 and 0 < form.mantissa <= 10):
+        return "a float has 2 to 8 bits of exponent and 1 to 10 of mantissa"
+    if form.max >= 2.0**128 or form.least * 2.0**form.mantissa < 2.0**-126:
+        return "its normal values are beyond those of float32"
+    return ""
+
+
+@until_declared
 def _names() -> dict[str, DType]:
     shorts = {d.short: d for d in DType if not _means_another(d)}
     return shorts | {name: d for d in DType for name in (str(d), *d.aliases)}
@@ -316,7 +410,7 @@ def numpy_code(value: Any) -> Any:
     return dtype if dtype in _by_numpy() and dtype.isnative else value
 
 
-@cache
+@until_declared
 def _by_numpy() -> dict[np.dtype[Any], DType]:
     return {d.storage: d for d in DType if d == d.storage}
 

@@ -38,6 +38,36 @@ NumPyCode: TypeAlias = Literal[
     "f2", "f4", "f8", "c8", "c16",
 ]
 """Names of dtypes that NumPy's methods read besides, in which numbers count bytes."""
+
+CastKindName: TypeAlias = Literal[
+    "lossy", "exact", "range", "sign", "precision", "underflow", "special", "to:*",
+    "to:integer", "to:bool", "to:int", "to:uint", "to:float", "to:complex", "to:int8",
+    "to:int16", "to:int32", "to:int64", "to:uint8", "to:uint16", "to:uint32", "to:uint64",
+    "to:index", "to:address", "to:float16", "to:bfloat16", "to:float32", "to:tensor_float32",
+    "to:float64", "to:complex64", "to:complex128", "to:weak_int", "to:weak_float",
+    "to:weak_complex", "to:int2", "to:int4", "to:uint2", "to:uint4", "to:float8_e3m4",
+    "to:float8_e4m3", "to:float8_e4m3b11fnuz", "to:float8_e4m3fn", "to:float8_e4m3fnuz",
+    "to:float8_e5m2", "to:float8_e5m2fnuz", "to:float8_e8m0fnu", "to:float6_e2m3fn",
+    "to:float6_e3m2fn", "to:float4_e2m1fn", "from:*", "from:integer", "from:bool", "from:int",
+    "from:uint", "from:float", "from:complex", "from:int8", "from:int16", "from:int32",
+    "from:int64", "from:uint8", "from:uint16", "from:uint32", "from:uint64", "from:index",
+    "from:address", "from:float16", "from:bfloat16", "from:float32", "from:tensor_float32",
+    "from:float64", "from:complex64", "from:complex128", "from:weak_int", "from:weak_float",
+    "from:weak_complex", "from:int2", "from:int4", "from:uint2", "from:uint4",
+    "from:float8_e3m4", "from:float8_e4m3", "from:float8_e4m3b11fnuz", "from:float8_e4m3fn",
+    "from:float8_e4m3fnuz", "from:float8_e5m2", "from:float8_e5m2fnuz", "from:float8_e8m0fnu",
+    "from:float6_e2m3fn", "from:float6_e3m2fn", "from:float4_e2m1fn", "*->*", "*->integer",
+    "*->bool", "*->int", "*->uint", "*->float", "*->complex", "integer->*", "integer->integer",
+    "integer->bool", "integer->int", "integer->uint", "integer->float", "integer->complex",
+    "bool->*", "bool->integer", "bool->bool", "bool->int", "bool->uint", "bool->float",
+    "bool->complex", "int->*", "int->integer", "int->bool", "int->int", "int->uint",
+    "int->float", "int->complex", "uint->*", "uint->integer", "uint->bool", "uint->int",
+    "uint->uint", "uint->float", "uint->complex", "float->*", "float->integer", "float->bool",
+    "float->int", "float->uint", "float->float", "float->complex", "complex->*",
+    "complex->integer", "complex->bool", "complex->int", "complex->uint", "complex->float",
+    "complex->complex",
+]
+"""The kinds of casts in policies: losses, dtypes by name and family, families by family."""
 # fmt: on
 
 

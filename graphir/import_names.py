@@ -146,7 +146,7 @@ def optional(module: str, package: str, what: str) -> Any:
         ) from error
 
 
-# -- Ops and rule sets of other distributions, found through the entry points of each distribution
+# -- Ops, rule sets and dtypes of other distributions, found through their entry points
 #
 # A distribution names an object in its `pyproject.toml`:
 #
@@ -156,7 +156,7 @@ def optional(module: str, package: str, what: str) -> Any:
 # graphir reads entry points at the first look-up of an unknown name, and imports the module behind
 # a name when a program asks for that name. Importing graphir reads no other distribution.
 
-Group: TypeAlias = Literal["graphir.ops", "graphir.rules"]
+Group: TypeAlias = Literal["graphir.ops", "graphir.rules", "graphir.dtypes"]
 
 
 @cache

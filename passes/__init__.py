@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from graphir.passes.analysis.diff import RulesDiff as RulesDiff
     from graphir.passes.analysis.diff import diff as diff
     from graphir.passes.analysis.policies import Policy as Policy
+    from graphir.passes.analysis.policies import cast_kind as cast_kind
     from graphir.passes.analysis.rebuild import rebuild as rebuild
     from graphir.passes.decompose import decompose as decompose
     from graphir.passes.implicit_cast import implicit_cast as implicit_cast
@@ -32,7 +33,7 @@ import_lazily(
     {
         "graphir.passes.analysis.casts": "CastReport CastRow cast_report",
         "graphir.passes.analysis.diff": "GraphDiff RulesDiff diff",
-        "graphir.passes.analysis.policies": "Policy",
+        "graphir.passes.analysis.policies": "Policy cast_kind",
         "graphir.passes.analysis.rebuild": "rebuild",
         "graphir.passes.decompose": "decompose",
         "graphir.passes.implicit_cast": "implicit_cast",

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import repeat
 from typing import Any
 
-from graphir.decorators import uncollected
+from graphir.decorators import refuses, uncollected
 from graphir.ir.implied_casts import Implied, implied
 from graphir.location import new_origin
 from graphir.ops.control import with_bodies
@@ -19,6 +19,11 @@ from graphir.passes.rewriter import Casts, Rewriter, bodies_of
 from graphir.public import DType, Graph, Origin, Symbol, rules
 
 
+@refuses(
+    lambda given: [isinstance(x, Graph) for x in given] != [True],
+    "passes.implicit_cast takes one graph, and inserts the casts that it implies",
+    "write graphir.implicit_cast(x, y) to cast two operands",
+)
 @uncollected
 def implicit_cast(graph: Graph) -> Graph:
     """Insert a cast wherever an operand's dtype differs from the dtype that the signature names.

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from graphir.conversions import convert
 from graphir.decorators import uncollected
+from graphir.dtypes import by_dtype
 from graphir.ir.op_builder import infer
 from graphir.location import LEGALIZE
 from graphir.ops.attribute_record import AttributeRecord
@@ -148,7 +149,7 @@ def _legal(symbol: Symbol) -> bool:
     return _LEGAL[symbol.type.dtype.code]
 
 
-_LEGAL = tuple(machine(dtype) is dtype for dtype in DType)  # indexed by DType.code
+_LEGAL = by_dtype(lambda dtype: machine(dtype) is dtype)
 
 
 class _Plan(NamedTuple):

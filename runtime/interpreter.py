@@ -23,12 +23,12 @@ from graphir.ops.control import bodies
 from graphir.ops.op import Inference
 from graphir.public import DType, Graph, GraphirError, OutOfMemoryError, Symbol, ops
 from graphir.runtime.binding import bind
-from graphir.runtime.results import refused, require_outputs, results
+from graphir.runtime.results import Outputs, refused, require_outputs, results
 from graphir.semantics.control_flow import ControlCall
 from graphir.semantics.evaluation import Evaluation, contiguous
 
 
-def interpret(graph: Graph, /, *inputs: ArrayOrNumber, **keywords: ArrayOrNumber) -> Any:
+def interpret(graph: Graph, /, *inputs: ArrayOrNumber, **keywords: ArrayOrNumber) -> Outputs:
     """Evaluate a graph, lowered or not, on inputs and return its outputs.
 
     The interpreter converts each operand to the dtype that the op's signature demands. The inputs

@@ -1,4 +1,4 @@
-"""The IPython extension: after `%load_ext graphir`, the magics of NAMES.
+"""The IPython extension: after `%load_ext graphir`, the magics of NAMES, and names at a Tab.
 
 A magic runs its cell as the user wrote it, records it, and returns the report or the annotated
 source, which the notebook shows. The lines of the cell count from the line of the magic, as in the
@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import argparse
 import ast
+import re
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from types import FrameType
 from typing import Any, NoReturn, Protocol
 
 from graphir.display import printable
+from graphir.import_names import declared_names
 from graphir.passes import Annotated, CastReport, annotate, cast_report
 from graphir.passes.reports import DTYPE_FORMATS, REPORT_FORMATS
 from graphir.passes.reports.annotated import ANNOTATED_FORMATS
-from graphir.public import DType, Graph, GraphError, GraphirError
+from graphir.public import DType, Graph, GraphError, GraphirError, rule_sets
 from graphir.runtime.cli.arguments import output_format, write_text
 from graphir.runtime.cli.graphs_and_casts import selected
 from graphir.runtime.cli.main import add_filters, add_rule_set, add_run_options, path
@@ -44,6 +46,8 @@ class Shell(Protocol):
     compile: Any
     """IPython's compiler, which keeps the lines of cells for linecache."""
     magics_manager: Any
+    Completer: Any
+    """IPython's completer."""
 
     def register_magic_function(
         self, func: Callable[..., Any], magic_kind: str, magic_name: str
@@ -60,15 +64,55 @@ class Shell(Protocol):
 
 
 def load(shell: Shell) -> None:
-    """Register the magics with IPython's shell."""
+    """Register the magics and the completion of names with IPython's shell."""
     for name in NAMES:
         shell.register_magic_function(_magic(shell, name), "cell", name)
+    shell.Completer.custom_matchers.append(_matcher())
 
 
 def unload(shell: Shell) -> None:
     """Remove from IPython's shell what `load` registered."""
     for name in NAMES:
         shell.magics_manager.magics["cell"].pop(name, None)
+    matchers = shell.Completer.custom_matchers
+    matchers[:] = [x for x in matchers if getattr(x, "matcher_identifier", "") != _MATCHER]
+
+
+# -- completion
+
+_MATCHER = "graphir.names"
+
+
+def _matcher() -> Callable[[Any], Mapping[str, Any]]:
+    """Return the function that IPython asks for completions (its matcher API, version 2)."""
+    completer: Any = import_module("IPython.core.completer")
+
+    @completer.context_matcher(identifier=_MATCHER)
+    def matcher(context: Any) -> Mapping[str, Any]:
+        names = _names_at(context.text_until_cursor)
+        return {"completions": [*map(completer.SimpleCompletion, names)], "suppress": bool(names)}
+
+    return matcher
+
+
+_NAME_IN_QUOTES = re.compile(
+    r"""(?:\brules\s*[=(]|(?P<dtype>\b(?:as_)?dtype\s*=|\b(?:DType|astype)\s*\())"""
+    r"""\s*["'](?P<start>[\w@.]*)$"""
+)
+
+
+def _names_at(text: str) -> list[str]:
+    """Return the names of rule sets, or of dtypes, that a cursor behind a text may complete.
+
+    The text ends in the quotes of such an argument: `Graph("g", rules="j` or `x.astype("f`.
+    """
+    match = _NAME_IN_QUOTES.search(text)
+    if match is None:
+        return []
+    names = [*map(str, DType)]
+    if not match["dtype"]:
+        names = [each.name for each in rule_sets()] + declared_names("graphir.rules")
+    return sorted({name for name in names if name.startswith(match["start"])})
 
 
 def _magic(shell: Shell, name: str) -> Callable[..., Any]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from numpy.typing import NDArray
 
@@ -29,8 +29,14 @@ from graphir.public import (
 Out = TypeVar("Out", bound="NDArray[Any] | tuple[NDArray[Any], ...]")
 """The argument `out` of a run, which is its result too."""
 
+Outputs: TypeAlias = NDArray[Any] | Any
+"""The results of a run: an array, or a tuple of arrays, whose number the graph alone knows.
 
-def results(values: Sequence[NDArray[Any]], inputs: Sequence[NDArray[Any]]) -> Any:
+Type checkers refuse what no array has, and let a program unpack a tuple.
+"""
+
+
+def results(values: Sequence[NDArray[Any]], inputs: Sequence[NDArray[Any]]) -> Outputs:
     """Return the outputs as arrays that callers may keep and modify: an array, or a tuple."""
     values_owned = owned(values, inputs)
     return values_owned[0] if len(values_owned) == 1 else values_owned

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from graphir.dtype_lattices.order import Lattice
-from graphir.dtypes import DType
+from graphir.dtypes import DType, until_declared
 
 _JEP = "JEP 9407"
 _JAX = "JAX documentation, Type promotion semantics"
@@ -59,7 +59,7 @@ def element(name: str) -> DType | str:
     return _dtypes().get(name, name)
 
 
-@cache
+@until_declared
 def _dtypes() -> dict[str, DType]:
     shorts = {dtype.short: dtype for dtype in DType}
     return shorts | {name: dtype for dtype in DType for name in (str(dtype), *dtype.aliases)}

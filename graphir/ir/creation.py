@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from graphir import ops
+from graphir.decorators import PublicNames
 from graphir.dtypes import DType, DTypeLike
 from graphir.errors import GraphError
 from graphir.hints import Number, Ties
@@ -62,7 +63,7 @@ class typed(Generic[P, R]):  # noqa: N801 -- a decorator
         return self if graph is None else Maker(partial(self._method, graph))
 
 
-class Makers:
+class Makers(PublicNames):
     """The methods of a graph that make symbols from values known at build time.
 
     Graph inherits them. The graph's rules decide the dtype of Python scalars.

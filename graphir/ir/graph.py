@@ -75,6 +75,12 @@ class Graph(Makers, GraphFacade, BodyGraph):
     ShapeError or GraphError at the user's line of that op.
     """
 
+    public_names = """
+        apply at attempt concrete_dtype constant emit eye full functions implicit_cast input
+        input_names inputs layer like load name name_of out_types output outputs parse policy range
+        rules save scalar set_interface storage_dtype symbols tf32 vector verify with_outputs
+    """
+
     is_body = False
     """Whether the graph is that of a body of control flow while it is traced."""
 

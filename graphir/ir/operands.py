@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from graphir import errors, ops
+from graphir.decorators import refuses
 from graphir.dtypes import DType
 from graphir.errors import GraphError, OperandInfo
 from graphir.hints import ArrayOrNumber
 from graphir.ir.foreign_arrays import is_foreign_array
 from graphir.ir.literals import is_literal, literal_array
 from graphir.ir.symbol import Symbol
-from graphir.ops.op import GraphValue, Op
+from graphir.ops.op import BodyGraph, GraphValue, Op
 from graphir.ops.types import TensorType
 from graphir.promotion.operands import Number, Place
 from graphir.promotion.python import ruling
@@ -204,6 +205,11 @@ def may_be_operand(value: Any) -> bool:
     return _is_operand(value) or isinstance(value, (list, tuple))
 
 
+@refuses(
+    lambda given: any(isinstance(x, BodyGraph) for x in given),
+    "graphir.implicit_cast casts two operands to their common dtype",
+    "write passes.implicit_cast(graph) to insert the casts of a graph",
+)
 def implicit_cast(a: ArrayOrNumber, b: ArrayOrNumber) -> tuple[Symbol, Symbol]:
     """Return two operands, both cast to their common dtype: `Graph.implicit_cast` of their graph.
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from numpy.typing import NDArray
 
+from graphir.decorators import PublicNames
 from graphir.errors import GraphirError
 from graphir.location import Location, UnseenPart
 from graphir.promotion import rules
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from graphir.numpy_api.traced_numbers import NumberTrace
 
 
-class GraphFacade:
+class GraphFacade(PublicNames):
     """The serialization and display methods of a graph, and what it says of its program.
 
     Serialization and display import their implementation when they are called.
@@ -120,7 +121,7 @@ def state_of(graph: Graph) -> dict[str, Any]:
 def restore(graph: Graph, state: dict[str, Any]) -> None:
     """Fill an empty graph from a state that `state_of` returned."""
     graph.rules, graph.trace_state = rules(state["rules"]), TraceState()
-    graph.__dict__.update({name: state[name] for name in state if name != "rules"}, symbols=[])
+    vars(graph).update({name: state[name] for name in state if name != "rules"}, symbols=[])
     at: Callable[[int], Symbol] = graph.symbols.__getitem__
     for op, places, attrs, type_, source in state["symbols"]:
         graph.append(op, tuple(map(at, places)), attrs, type_, source)

@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from graphir.dtypes import DType
+from graphir.dtypes import DType, by_dtype
 
 _DIGESTED = 4096
 """The size in bytes above which a key holds an array's digest or the array, not its bytes."""
@@ -128,5 +128,5 @@ _INTERNED: WeakValueDictionary[Any, AttributeRecord] = WeakValueDictionary()
 _LOCK = RLock()
 
 NO_ATTRIBUTES = AttributeRecord.of({})
-TO_DTYPE = tuple(AttributeRecord.of({"to": dtype}) for dtype in DType)
+TO_DTYPE = by_dtype(lambda dtype: AttributeRecord.of({"to": dtype}))
 """The attributes of a cast to each dtype, indexed by `DType.code`."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from inspect import Parameter
+from itertools import product
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar, cast
 
@@ -20,6 +22,7 @@ from graphir.ops.attribute_record import AttributeRecord
 from graphir.ops.decompositions import DECOMPOSITIONS, Decomposition
 from graphir.ops.dims import Shape
 from graphir.ops.types import TensorType
+from graphir.promotion.registry import rules
 from graphir.promotion.rules import PromotionRules
 
 if TYPE_CHECKING:
@@ -251,8 +254,9 @@ def call_signature(op: Op) -> inspect.Signature:
 
 
 def op_help(op: Op) -> str:
-    """Return the help of an op: its sentence, call, operands, attributes, rules and errors."""
-    return "\n".join([op.doc, "", f"{op.name}{call_signature(op)}", "", *_lines(op)])
+    """Return the help of an op: its sentence, call, operands, attributes, rules, example."""
+    call = f"{op.name}{call_signature(op)}"
+    return "\n".join([op.doc, "", call, "", *_lines(op), *_example_lines(op)])
 
 
 def _lines(op: Op) -> Iterator[str]:
@@ -269,6 +273,53 @@ def _lines(op: Op) -> Iterator[str]:
     yield f"Shape: {_sentence(op.shape)}"
     yield "Raises PromotionError for dtypes that the graph's rules do not mix here, ShapeError for"
     yield "shapes that do not fit, GraphError for a wrong attribute or an operand of another graph."
+
+
+_EXAMPLE_DTYPES = (("int16", "float32"), ("float32",) * 2, ("int32",) * 2, ("bool",) * 2)
+"""The dtypes of the first operand and of the others that examples try, in this order."""
+
+_EXAMPLE_SHAPES = (3, 4), (1, 4), (4,)
+
+_EXAMPLE_PLACES = {"condition": "bool", "mask": "bool", "indices": "int64"}
+"""The dtypes of operands of these names in examples."""
+
+_EXAMPLE_VALUES = {
+    "to": "float64",
+    "axis": 0,
+    "dims": (1, 0),
+    "shift": 1,
+    "padding": (1, 0),
+    "repeats": 2,
+    "shape": (3, 4),
+    "start": (0, 0),
+    "stop": (2, 4),
+    "step": (1, 2),
+    "index": (0, 1),
+}
+"""The values of required attributes in examples."""
+
+
+def _example_lines(op: Op) -> Iterator[str]:
+    """Yield a session of Python with a call that the default rules accept; nothing if none is."""
+    names = ("x", "y") if op.variadic else op.operands
+    required = [attr.name for attr in op.attrs if attr.required]
+    if not names or not {*required} <= {*_EXAMPLE_VALUES}:
+        return
+    attrs = {name: _EXAMPLE_VALUES[name] for name in required}
+    for (first, others), shape in product(_EXAMPLE_DTYPES, _EXAMPLE_SHAPES):
+        usual = dict.fromkeys(names, others) | {names[0]: first}
+        dtypes = [_EXAMPLE_PLACES.get(name, dtype) for name, dtype in usual.items()]
+        with suppress(GraphirError):
+            result = op.infer(rules(), [TensorType(DType(x), shape) for x in dtypes], attrs).type
+            operands = f"[{', '.join(names)}]" if op.variadic else ", ".join(names)
+            call = ", ".join([operands, *(f"{name}={value!r}" for name, value in attrs.items())])
+            yield from ("", '>>> g = Graph("g")')
+            yield from (
+                f'>>> {x} = g.input("{dtype}", {shape})'
+                for x, dtype in zip(names, dtypes, strict=True)
+            )
+            yield from (f">>> print(ops.{op.name}({call}).type)", str(result))
+            return
 
 
 def _sentence(function: Callable[..., Any]) -> str:

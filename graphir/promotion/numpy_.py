@@ -115,7 +115,7 @@ class Numpy(LibraryRules):
 
     def supported(self, dtype: DType) -> DType:
         """Return `dtype` if it is NumPy's own; raise PromotionError for the dtypes of ml_dtypes."""
-        if dtype is DType.bfloat16 or dtype.narrow:
+        if dtype is DType.bfloat16 or (dtype.narrow and not dtype.emulated):
             why = (
                 "for the types of ml_dtypes NumPy itself gives three different answers (of "
                 "bfloat16 and 1.5 np.result_type says float64, np.add float32; of bfloat16 and "

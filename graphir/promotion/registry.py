@@ -7,6 +7,7 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
+from graphir.decorators import PublicNames
 from graphir.dtype_lattices.order import Lattice
 from graphir.dtype_lattices.published import PUBLISHED, published
 from graphir.errors import GraphError
@@ -35,7 +36,7 @@ def default() -> PromotionRules | None:
     return BLOCKS.get()[-1] if BLOCKS.get() else _OF_PROCESS[0]
 
 
-class DefaultInside:
+class DefaultInside(PublicNames):
     """Context manager: inside `with rules(...):` the rule set is the default."""
 
     def __enter__(self) -> Self:

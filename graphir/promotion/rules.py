@@ -77,6 +77,13 @@ class PromotionRules(DefaultInside):
     contain. A refusal is a PromotionError in every rule set.
     """
 
+    public_names = """
+        accumulation arithmetic average bitwise bool_arithmetic common division doc dtypes
+        exceptions explain find fits floating from_lattice has has_scalars in_place index_dtype
+        inspection join lattice laws literal movement name of_release operands ordering path
+        position promote releases shift source supported table truth
+    """
+
     in_place: frozenset[str] = frozenset()
     """The ops whose in-place operators write to the array. The array keeps its dtype and shape.
 
@@ -138,7 +145,7 @@ class PromotionRules(DefaultInside):
         Pairs have a nested dict, because it is faster to read.
         """
         self._promote_dtypes: dict[tuple[int, ...] | None, DType] = {}
-        self._pairs: dict[int, dict[int, DType]] = {dtype.code: {} for dtype in DType}
+        self._pairs: dict[int, dict[int, DType]] = {}
 
     @staticmethod
     def find(name: str) -> PromotionRules:
@@ -163,7 +170,7 @@ class PromotionRules(DefaultInside):
     def with_release(self, release: str) -> PromotionRules:
         """Return a copy of the rules that has the attributes of a measured release."""
         new = object.__new__(type(self))  # copy.copy returns registered rules themselves
-        new.__dict__.update(vars(self), **self.releases[release], releases={})
+        vars(new).update(vars(self), **self.releases[release], releases={})
         new.name = f"{self.name}@{release}"
         new._forget_answers()
         return new
@@ -480,7 +487,7 @@ class PromotionRules(DefaultInside):
         if key:
             self._promote_dtypes[key] = result
             if len(key) == 2:
-                self._pairs[key[0]][key[1]] = result
+                self._pairs.setdefault(key[0], {})[key[1]] = result
         return result
 
     def answer(self, *operands: Any) -> DType | None:

@@ -25,7 +25,7 @@ class Fact(NamedTuple):
     answer: str
 
 
-def facts(rules: PromotionRules, among: Iterable[DType] = tuple(DType)) -> tuple[Fact, ...]:
+def facts(rules: PromotionRules, among: Iterable[DType] = DType) -> tuple[Fact, ...]:
     """Return the facts about a rule set that its join does not determine.
 
     The subjects are division, functions, reductions, bool arithmetic, index dtypes, comparison,

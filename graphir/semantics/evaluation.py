@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from graphir import ops
 from graphir.conversions import convert, plain, same_value
-from graphir.dtypes import DType
+from graphir.dtypes import DType, by_dtype
 from graphir.errors import ExecutionError, OutOfMemoryError
 from graphir.ops.dims import Dim, evaluate
 from graphir.ops.op import Inference, Op
@@ -46,7 +46,7 @@ def _computes_in(dtype: DType) -> DType:
     return plain(dtype)
 
 
-_MACHINE = [_computes_in(dtype) for dtype in DType]
+_MACHINE = by_dtype(_computes_in)
 
 
 def computes_narrowly(op: Op, attrs: Mapping[str, Any], dtypes: Sequence[DType]) -> bool:

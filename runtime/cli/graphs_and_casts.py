@@ -18,7 +18,7 @@ from graphir.display import printable
 from graphir.drawing.formats import GRAPH_FORMATS
 from graphir.passes import CastReport, GraphDiff, RulesDiff, cast_report, diff, draw, lower
 from graphir.passes.analysis.policies.hits import forbid_edits
-from graphir.passes.analysis.policies.patterns import forbidden_rows, gate_word, policy_word
+from graphir.passes.analysis.policies.patterns import cast_kind, forbidden_rows, gate_word
 from graphir.passes.reports import DTYPE_FORMATS, REPORT_FORMATS, phrases
 from graphir.passes.reports.text import SCREEN, answers_text, report_details, report_text
 from graphir.public import DType, ExecutionError, Graph, GraphError, PromotionRules, TensorType
@@ -75,7 +75,7 @@ def run_run(args: argparse.Namespace) -> None:
     output_format(args, ("arrays",), "arrays")
     graph, values = load_run(args)
     outputs = execute(graph, *values)
-    arrays: Sequence[Any] = (outputs,) if len(graph.outputs) == 1 else outputs
+    arrays = (outputs,) if len(graph.outputs) == 1 else tuple(outputs)
     if args.output:
         for line in write_outputs(args.output, arrays):
             _note(line)
@@ -436,7 +436,7 @@ def gate_words(text: str) -> list[str]:
 
 def policy_words(text: str) -> list[str]:
     """Return the words of --only, which commas separate."""
-    return _words(policy_word, text)
+    return _words(cast_kind, text)
 
 
 def _words(word: Callable[[str], str], text: str) -> list[str]:

@@ -181,10 +181,10 @@ def parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
 
 
 def _add_rules(command: Adder) -> None:
-    doc = "List the rule sets, or tell what one says besides the join."
+    doc = "List the rule sets, or tell what one says besides the join, or write its page."
     parser = command("rules", doc, "jax")
     parser.add_argument("rules", nargs="?", type=_rule_set, metavar="RULES", help="one of them")
-    add_output(parser, ("text",), "text")
+    add_output(parser, RULES_FORMATS, "text")
     doc = "The dtype in which operands meet, each one's way there, and what other rule sets say."
     parser = command("promote", doc, "int16 float32 --rules max")
     parser.add_argument(
@@ -566,6 +566,7 @@ def add_filters(command: argparse.ArgumentParser) -> None:
 # -- the choices, which the functions of the commands define: a test compares them
 
 SHELLS = ("bash", "zsh", "fish")
+RULES_FORMATS = ("text", "html")
 TABLE_FORMATS = ("text", "markdown", "json", "svg")
 LATTICE_FORMATS = ("text", "dot", "mermaid", "svg")
 GRAPH_FORMATS = ("svg", "dot", "mermaid")

@@ -7,10 +7,12 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from html import escape
 from pathlib import Path
 from typing import Any
 
 from graphir import drawing
+from graphir.display import table, tag, text
 from graphir.dtype_lattices.order import LAWS as JOIN_LAWS
 from graphir.dtype_lattices.order import Cyclic, Lattice
 from graphir.import_names import declared_names
@@ -22,7 +24,7 @@ from graphir.rule_reports.laws import LAWS, report
 from graphir.rule_reports.tables import FORMATS, aligned, text_table
 from graphir.rule_reports.terminal import terminal_width
 from graphir.runtime.cli.arguments import output_format, rule_set, write_text
-from graphir.runtime.cli.main import TABLE_FORMATS, Status
+from graphir.runtime.cli.main import RULES_FORMATS, TABLE_FORMATS, Status
 
 
 def run_promote(args: argparse.Namespace) -> None:
@@ -32,13 +34,18 @@ def run_promote(args: argparse.Namespace) -> None:
 
 
 def run_rules(args: argparse.Namespace) -> None:
-    """Print the list of rule sets, or the facts besides the join of one rule set."""
-    output_format(args, ("text",), "text")
+    """Print the list of rule sets, or the facts besides the join of one rule set, or its page."""
+    format_ = output_format(args, RULES_FORMATS, "text")
     if args.rules is None:
+        if format_ != "text":
+            raise GraphError("the list of rule sets has no page", fix="name one of them")
         width = None if args.output else terminal_width(sys.stdout)
         write_text("\n".join(_rules_table(_all_rules(), width)), args)
         return
     rule_set: PromotionRules = args.rules
+    if format_ == "html":
+        write_text(_rules_page(rule_set), args)
+        return
     dtypes = " ".join(str(dtype) for dtype in DType if dtype in rule_set.dtypes)
     rows = [
         ("source", rule_set.source or "-"),
@@ -46,6 +53,32 @@ def run_rules(args: argparse.Namespace) -> None:
         *facts(rule_set, rule_set.dtypes),
     ]
     write_text("\n".join([f"{rule_set.name}: {rule_set.doc}", *aligned(rows)]), args)
+
+
+def _rules_page(rules: PromotionRules) -> str:
+    """Return the page of a rule set: all pairs, lattice, facts besides the join, laws."""
+    from graphir.drawing.formats import lattice_svg
+    from graphir.drawing.promotion_tables import table_svg
+    from graphir.passes.reports.html import page
+
+    title = f"Rule set {rules.name}"
+    source = [tag("p", text(f"Source: {rules.source}."))] if rules.source else []
+    answers = [(text(subject), text(answer)) for subject, answer in facts(rules)]
+    parts = {
+        "All pairs": _drawing(table_svg(rules)),
+        "Lattice": _drawing(lattice_svg(rules.lattice)) if rules.lattice else "",
+        "Besides the join": table(("question", "answer"), answers, len(answers), len(answers)),
+        "Laws": tag("pre", escape(report(laws(rules), LAWS))),
+    }
+    sections = [tag("section", tag("h2", head), part) for head, part in parts.items() if part]
+    return page(
+        title,
+        [tag("header", tag("h1", text(title)), tag("p", text(rules.doc)), *source), *sections],
+    )
+
+
+def _drawing(svg: str) -> str:
+    return tag("div", svg, class_="drawing")
 
 
 def _all_rules() -> list[tuple[str, str, str]]:

@@ -45,7 +45,7 @@ from graphir.runtime.program.schedule import RegionCodes, Schedule, signature
 from graphir.runtime.program.steps import CallStep, PlanRun, ScalarStep, shape_of
 from graphir.runtime.program.tier import Mode, tier
 from graphir.runtime.program.tier_up import TierUp
-from graphir.runtime.results import Out, owned, require_outputs
+from graphir.runtime.results import Out, Outputs, owned, require_outputs
 
 if TYPE_CHECKING:
     from graphir.runtime.native.kernels import Kernels
@@ -108,7 +108,7 @@ class Program:
     @overload
     def __call__(
         self, *inputs: ArrayOrNumber, out: None = None, **keywords: ArrayOrNumber
-    ) -> Any: ...
+    ) -> Outputs: ...
     def __call__(self, *inputs: ArrayOrNumber, out: Any = None, **keywords: ArrayOrNumber) -> Any:
         """Return the outputs for some inputs: the array of a single output, or a tuple of arrays.
 
@@ -469,7 +469,7 @@ def execute(
     *inputs: ArrayOrNumber,
     out: None = None,
     **keywords: ArrayOrNumber,
-) -> Any: ...
+) -> Outputs: ...
 def execute(
     graph: Graph,
     /,

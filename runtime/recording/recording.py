@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib import import_module
 from types import CodeType, FunctionType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import numpy as np
 
@@ -67,11 +67,17 @@ from graphir.runtime.recording.values import (
 )
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
     from graphir.passes import CastReport
+
+    Result = TypeVar("Result", default=Any)
+else:
+    Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, repr=False)
-class Recording:
+class Recording(Generic[Result]):
     """A recorded run of a NumPy function: its result, and the graph of its operations.
 
     `result` is the result that plain NumPy returns. `graph` computes `outputs` from `inputs`, which
@@ -82,7 +88,7 @@ class Recording:
     has the same facts in the form that an audit needs.
     """
 
-    result: Any
+    result: Result
     graph: Graph
     inputs: tuple[Array, ...]
     outputs: tuple[Any, ...]
@@ -137,8 +143,8 @@ class Recording:
 
 
 def record(
-    function: Callable[..., Any], /, *arrays: Any, rules: RulesLike = "numpy", **keywords: Any
-) -> Recording:
+    function: Callable[..., Result], /, *arrays: Any, rules: RulesLike = "numpy", **keywords: Any
+) -> Recording[Result]:
     """Run `function(*arrays, **keywords)`, an ordinary NumPy program, and record its graph.
 
     Arrays and NumPy scalars among the arguments become inputs of the graph, also inside containers

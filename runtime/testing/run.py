@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from graphir.display import count_text, printable
-from graphir.passes import Policy
+from graphir.passes import Policy, cast_kind
 from graphir.public import GraphError, rules
 from graphir.rule_reports.terminal import fitted
 from graphir.runtime.testing import baseline
@@ -43,7 +43,7 @@ class CastsRun:
             raise GraphError(f"--casts records in forked processes: {problem}")
         self.package = package or package_under_test(root)
         forbid, self.against = _words(forbid), _words(against)
-        policy = Policy(forbid=forbid) if forbid else None
+        policy = Policy(forbid=map(cast_kind, forbid)) if forbid else None
         for name in self.against:
             rules(cast("Any", name))
         self._file, self._root = file, root

@@ -45,6 +45,7 @@ COMPLEX = [d for d in DType if d.family == "complex"]
 
 def test_members_are_those_of_the_design_in_its_order():
     assert [str(d) for d in DType] == MEMBERS
+    assert DType.tensor_float_32 is DType.tensor_float32  # as MAX's page spells it
 
 
 @every("dtype", INTS)

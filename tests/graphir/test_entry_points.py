@@ -1,8 +1,9 @@
-"""Ops and rule sets of other distributions: found by name, read late, refused with the reason."""
+"""Ops, rule sets and dtypes of other distributions: found by name, read late, else refused."""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from graphir import Graph, GraphError, ops
+from graphir.dtypes import float_dtype
 from graphir.ops.op import Op
 from tests import ROOT
 from tests.support import forks
@@ -19,6 +21,7 @@ MODULE = """
 import sys
 import numpy as np
 from graphir import DType, Lattice, Op, PromotionRules
+from graphir.dtypes import float_dtype
 from graphir.ops import attributes, dtype_rules, shape_rules
 from graphir.ops.decompositions import Decomposition
 from graphir.ops.op import Attr
@@ -58,6 +61,9 @@ sinc = Op(
 bare = Op("bare", ("x",), dtype_rules.FLOATING, shape_rules.same, "It computes nothing.")
 add = softsign
 mine = PromotionRules("mine", "A small lattice.", Lattice("mine", {"int8": ["float32"]}))
+float8_own = float_dtype("float8_own", 4, 3, "fnuz", bias=11, short="f8own")
+EDGES = {"float8_own": ["float16", "bfloat16"], "float16": ["float32"], "bfloat16": ["float32"]}
+floats = PromotionRules("floats", "Floats, one of them of our own.", Lattice("floats", EDGES))
 """
 
 DECLARED = """
@@ -74,6 +80,10 @@ number = scratch:np
 
 [graphir.rules]
 mine = scratch:mine
+floats = scratch:floats
+
+[graphir.dtypes]
+float8_own = scratch:float8_own
 """
 
 
@@ -223,6 +233,106 @@ def test_composite_ops_that_are_declared_run_everywhere(site: Path) -> None:
     for target in ("python", "stablehlo"):
         run(site, *graphir, "export", "c.gir", "--to", target, "-o", "out")
         assert "rms" not in (site / "out").read_text()
+
+
+DTYPES = """
+import importlib.util
+import pickle
+import numpy as np
+from graphir import DType, Graph, ops
+from graphir.conversions import convert
+from graphir.passes import Policy, cast_report, lower
+from graphir.runtime import Program, execute, interpret, targets
+
+assert "float8_own" not in map(str, DType)  # until a program names it
+
+
+def graph_of(name, rules):
+    g = Graph("d", rules=rules)
+    x, y = g.input(name, (256,), name="x"), g.input("float32", (256,), name="y")
+    wide = x if rules == "floats" else x.cast("float32")
+    g.output(
+        ops.composite(x), x / x, ops.sum(x[:40]), y.cast(name), y.cast("float64").cast(name),
+        y.cast("int16").cast(name), x.cast("int8"), x.cast("float8_e5m2").cast("int16"),
+        wide * y, wide + ops.sin(y),
+    )
+    return g
+
+
+def same(results, others):
+    for result, other in zip(results, others, strict=True):
+        x, y = (np.asarray(each).astype(np.float32) for each in (result, other))
+        number = ~np.isnan(x)
+        assert np.array_equal(number, ~np.isnan(y)) and x[number].tobytes() == y[number].tobytes()
+
+
+own, known = graph_of("float8_own", "floats"), graph_of("float8_e4m3b11fnuz", "explicit")
+dtype, example = DType("float8_own"), DType.float8_e4m3b11fnuz
+assert dtype is list(DType)[-1] is DType.float8_own is pickle.loads(pickle.dumps(dtype))
+for fact in ("bits", "max", "min", "precision", "exponent_bits"):
+    assert getattr(dtype, fact) == getattr(example, fact)
+np.seterr(all="ignore")
+near = (np.arange(2**16, dtype=np.uint32) << 16).view(np.float32)
+near = np.concatenate([near, np.nextafter(near, 0, dtype=near.dtype)])
+same([convert(near, DType.float32, dtype)], [near.astype(example.storage)])
+
+patterns = np.arange(256, dtype=np.uint8).view(example.storage)
+x, y = patterns.astype(np.float32), np.ldexp(1 + near[0x3F80:0x4080] / 3, 3)[:256]
+wanted = interpret(known, patterns, y)
+names = {}
+exec(targets.python(own), names)
+for run in (interpret, execute, lambda g, *inputs: interpret(lower(g), *inputs)):
+    same(run(own, x, y), wanted)
+same(names["d"](x, y), wanted)
+for native in ("off", "now"):
+    same(Program(own, native=native)(x, y), wanted)
+assert "tensor<256xf32>" in targets.stablehlo(own)
+if importlib.util.find_spec("onnxruntime"):
+    from onnxruntime import InferenceSession
+    session = InferenceSession(targets.onnx(own).SerializeToString())
+    same(session.run(None, {"x": x, "y": y})[:9], wanted[:9])
+assert str(Graph.parse(str(own))) == str(own)
+assert len(Policy(forbid="from:float8_own").hits(own)) == 2  # the program writes the others
+assert {row.source for row in cast_report(own) if row.kind == "implicit"} == {dtype}
+own.save("d.gir")
+print("all")
+"""
+
+
+def test_a_declared_dtype_is_one_like_others(site: Path) -> None:
+    """A float of ml_dtypes under another name: all its values, by all that runs a graph."""
+    assert "all" in run(site, "-c", DTYPES).stdout
+    graphir = "-m", "graphir"
+    promote = "promote", "float8_own", "bfloat16", "--rules"
+    assert "float8_own -> bfloat16: exact" in run(site, *graphir, *promote, "floats").stdout
+    refused = run(site, *graphir, *promote, "numpy", status=3).stderr
+    assert "NumPy has no float8_own" in refused
+    assert "f8own" in run(site, *graphir, "table", "--rules", "floats").stdout
+    assert "lhs of multiply" in run(site, *graphir, "casts", "d.gir").stdout
+    run(site, *graphir, "casts", "d.gir", "--fail-on", "from:float8_own", status=1)
+    run(site, *graphir, "rules", "floats", "-o", "floats.html")
+    written = (site / "floats.html").read_text()
+    for part in ("Floats, one of them of our own", "All pairs", "Lattice", "<svg", "f8own", "Laws"):
+        assert part in written
+    misspelt = run(site, *graphir, "promote", "float8_onw", "int8", status=2).stderr
+    assert "near it are float8_own" in misspelt
+
+
+@pytest.mark.parametrize(
+    ("facts", "why"),
+    [
+        (("float16", 5, 10), "the name 'float16' is taken"),
+        (("int", 4, 3), "the name 'int' is taken"),
+        (("a-b", 4, 3), "is an identifier"),
+        (("float9", 9, 3), "2 to 8 bits of exponent"),
+        (("float9", 8, 3, "fn"), "beyond those of float32"),
+        (("float9", 4, 3, "ieee", 200), "beyond those of float32"),
+        (("float9", 4, 3, "none"), "specials is one of ieee, fn"),
+    ],
+)
+def test_a_float_that_is_none_is_refused(facts: tuple[Any, ...], why: str) -> None:
+    with pytest.raises(GraphError, match=re.escape(why)):
+        float_dtype(*facts)
 
 
 def test_what_is_declared_wrongly_is_refused(site: Path) -> None:

@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 from graphir import DType, GraphError, Lattice, PromotionRules, register, rules
-from graphir.hints import DTypeName, NumPyCode
+from graphir.hints import CastKindName, DTypeName, NumPyCode
 from graphir.ir.symbol import numpy_code
+from graphir.passes import cast_kind
+from graphir.passes.analysis.policies.patterns import GROUPS, LOSSES
 from graphir.promotion import RuleSetName
 from tests.support.tables import every
 
@@ -30,6 +32,14 @@ def test_the_names_of_dtypes() -> None:
             names |= {dtype.short} if DType(dtype.short) is dtype else set()
     assert {*get_args(DTypeName)} == names
     assert len(get_args(DTypeName)) == len(names)
+
+
+def test_the_kinds_of_casts() -> None:
+    dtypes = dict.fromkeys([*GROUPS, *map(str, DType)])
+    sides = [f"{way}:{side}" for way in ("to", "from") for side in dtypes]
+    pairs = [f"{source}->{target}" for source in GROUPS for target in GROUPS]
+    assert get_args(CastKindName) == (*LOSSES, *sides, *pairs)
+    assert all(cast_kind(name) == name for name in get_args(CastKindName))
 
 
 @every("code", get_args(NumPyCode))

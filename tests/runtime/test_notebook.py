@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import inspect
 import linecache
+import os
+import subprocess
+import sys
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,6 +39,47 @@ def notebook(monkeypatch: pytest.MonkeyPatch) -> Iterator[Notebook]:
 def places(outputs: Outputs) -> set[str]:
     assert isinstance(outputs.result, CastReport)
     return {str(row.location) for row in outputs.result}
+
+
+COMPLETIONS = """
+from IPython.core.completer import provisionalcompleter
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance()
+shell.run_cell("%load_ext graphir")
+shell.run_cell("import graphir; from graphir import *; g, jax = Graph('g'), rules('jax')")
+shell.run_cell("register(PromotionRules('jagged', 'A lattice.', lattice('max')))")
+completer = shell.Completer
+
+def completions(text):
+    with provisionalcompleter():
+        return {each.text.strip(".") for each in completer.completions(text, len(text))}
+
+for completer.use_jedi in (True, False):
+    options = {f"jep_option_{i}" for i in range(4)}
+    names = {"jagged", "jax", "jax_2020", "jax_lax", "jax_strict", "jax_x32", *options}
+    assert completions('Graph("g", rules="j') == names
+    assert completions("graphir.rules('jax_l") == {"jax_lax"}
+    assert completions('x.astype("bf') == completions('f(dtype="bf') == {"bfloat16"}
+    assert "bfloat16" not in completions('f(kind="bf')
+    for name, least in (("g", {"input", "output"}), ("jax", {"promote", "name"})):
+        names = completions(f"{name}.")
+        assert least <= names and len(names) <= 40 and names <= {*dir(shell.user_ns[name])}
+shell.run_cell("%unload_ext graphir")
+assert completer.custom_matchers == []
+print("all")
+"""
+
+
+def test_ipython_completes_names_and_public_attributes(tmp_path: Path) -> None:
+    pytest.importorskip("IPython")
+    run = subprocess.run(
+        [sys.executable, "-c", COMPLETIONS],
+        env={**os.environ, "IPYTHONDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.stdout.endswith("all\n"), run.stdout + run.stderr
 
 
 CELL = """%%audit

@@ -40,7 +40,8 @@ class Notebook:
         self.displays: list[Any] = []
         self.execution_count = 0
         self.user_ns: dict[str, Any] = {"__name__": "__main__", "get_ipython": lambda: self}
-        self.compile = self.magics_manager = self.InteractiveTB = self
+        self.compile = self.magics_manager = self.InteractiveTB = self.Completer = self
+        self.custom_matchers: list[Any] = []
 
     # -- the compiler
 
@@ -116,6 +117,9 @@ def notebook_shell(monkeypatch: pytest.MonkeyPatch) -> Notebook:
     modules = {
         "IPython": SimpleNamespace(get_ipython=lambda: shell),
         "IPython.core": SimpleNamespace(),
+        "IPython.core.completer": SimpleNamespace(
+            context_matcher=lambda identifier: lambda matcher: matcher
+        ),
         "IPython.core.error": SimpleNamespace(UsageError=UsageError),
         "IPython.display": SimpleNamespace(display=lambda value: shell.displays.append(value)),
     }

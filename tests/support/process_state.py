@@ -66,9 +66,10 @@ def _of_function(node: ast.FunctionDef | ast.AsyncFunctionDef, file: str) -> Ite
     for decorator in node.decorator_list:
         call = decorator if isinstance(decorator, ast.Call) else None
         kind = _last(call.func if call else decorator)
-        if kind == "cache":
+        if kind in ("cache", "until_declared"):
             bound = f"one for each {', '.join(parameters)}" if parameters else "one"
-            yield State(node.name, file, "cache", bound, "never")
+            cleared = "never" if kind == "cache" else "by a dtype that is declared"
+            yield State(node.name, file, "cache", bound, cleared)
         elif kind == "lru_cache":
             sizes = (
                 [*call.args[:1], *(x.value for x in call.keywords if x.arg == "maxsize")]

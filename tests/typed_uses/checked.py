@@ -60,6 +60,24 @@ runtime.record(lambda a: a + 1, out, rules="numpy")
 runtime.record(lambda a: a + 1, out, rules="numbers")  # wrong
 
 
+# -- results of runs, and kinds of casts
+def pair(a: Array, n: int) -> tuple[Array, int]:
+    return a, n
+
+
+assert_type(runtime.record(pair, out, 2).result, tuple[Array, int])
+result, other = runtime.execute(g, out)
+runtime.execute(g, out).astype(np.float16)
+_shape = runtime.execute(g, out).shpae  # wrong
+passes.Policy(forbid="lossy", warn={"to:float64", "int->float"}, allow=["from:uint8"])
+passes.Policy(forbid=[passes.cast_kind("int32->*"), "lossy"], allow=passes.cast_kind(name))
+passes.Policy(forbid="lossi")  # wrong
+passes.Policy(warn=["lossy", "to:flaot64"])  # wrong
+graphir.implicit_cast(g)  # wrong
+passes.implicit_cast(x, x)  # wrong
+assert_type(DType.tensor_float_32.bits, int)
+
+
 # -- jitted functions and methods keep their parameters
 class Model:
     scale: float = 2.0

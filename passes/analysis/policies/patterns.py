@@ -9,9 +9,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, NewType, TypeAlias
 
-from graphir.dtypes import DType
+from graphir.dtypes import DType, until_declared
 from graphir.errors import GraphError
 from graphir.loss import LOSS_KINDS, Loss
 
@@ -22,27 +22,23 @@ if TYPE_CHECKING:
 LOSSES = ("lossy", "exact", *LOSS_KINDS)
 """The words for losses: "lossy" (any loss), "exact" (no loss), or one kind of loss."""
 
-GROUPS = {
-    "*": frozenset(DType),
-    "integer": frozenset(dtype for dtype in DType if dtype.is_integer),
-    **{
-        kind: frozenset(dtype for dtype in DType if dtype.family == kind)
-        for kind in ("bool", "int", "uint", "float", "complex")
-    },
-}
+GROUPS = ("*", "integer", "bool", "int", "uint", "float", "complex")
 """The words for sets of dtypes: "*" (all), "integer" (int and uint), or one family."""
 
 
 class CastPattern(NamedTuple):
-    """The casts from `sources` to `targets` with the given loss, a word of LOSSES or "" for any."""
+    """The casts from `source` to `target` with a loss, a word of LOSSES or "" for any.
 
-    sources: frozenset[DType] = GROUPS["*"]
-    targets: frozenset[DType] = GROUPS["*"]
+    `source` and `target` are dtypes or words of GROUPS.
+    """
+
+    source: DType | str = "*"
+    target: DType | str = "*"
     loss: str = ""
 
     def matches(self, source: DType, target: DType, loss: Loss) -> bool:
         """Whether the pattern selects a cast from `source` to `target` with this loss."""
-        if source not in self.sources or target not in self.targets:
+        if not (_is_in(source, self.source) and _is_in(target, self.target)):
             return False
         if self.loss in ("lossy", "exact"):
             return loss.exact is (self.loss == "exact")
@@ -67,23 +63,37 @@ def cast_pattern(text: str) -> CastPattern:
     way, colon, side = word.partition(":")
     if colon and way.strip() in ("to", "from"):
         dtypes = _side(side, text)
-        return CastPattern(targets=dtypes) if way.strip() == "to" else CastPattern(dtypes)
+        return CastPattern(target=dtypes) if way.strip() == "to" else CastPattern(dtypes)
     near = difflib.get_close_matches(word, LOSSES, cutoff=0.5) or _with_side(word)
     raise _unknown_word(text, near)
 
 
-def policy_word(text: str) -> str:
-    """Return a word of policies without spaces around it; GraphError if it is none."""
+CastKind = NewType("CastKind", str)
+"""The text of a cast pattern, which `cast_kind` has checked."""
+
+
+def cast_kind(text: str) -> CastKind:
+    """Return a cast pattern without spaces around it; GraphError if it is none.
+
+    Type checkers know the patterns of hints.CastKindName. Policies take any other, such as
+    "int32->float16", through this function.
+    """
     cast_pattern(text)
-    return text.strip()
+    return CastKind(text.strip())
 
 
-def _side(side: str, text: str) -> frozenset[DType]:
+def _is_in(dtype: DType, side: DType | str) -> bool:
+    if isinstance(side, DType):
+        return dtype is side
+    return side in ("*", dtype.family) or (side == "integer" and dtype.is_integer)
+
+
+def _side(side: str, text: str) -> DType | str:
     word = side.strip()
     if word in GROUPS:
-        return GROUPS[word]
+        return word
     try:
-        return frozenset({DType(word)})
+        return DType(word)
     except GraphError:
         words = [*GROUPS, *(name for dtype in DType for name in (str(dtype), *dtype.aliases))]
         near = difflib.get_close_matches(word, words, cutoff=0.5) if word else []
@@ -113,7 +123,7 @@ ANY = "any"
 
 def gate_word(text: str) -> str:
     """Return a word of a gate: `any`, or a word of policies (see cast_pattern); else GraphError."""
-    return ANY if text.strip() == ANY else policy_word(text)
+    return ANY if text.strip() == ANY else cast_kind(text)
 
 
 def forbidden_rows(report: CastReport, words: Iterable[str]) -> list[CastRow]:
@@ -169,7 +179,7 @@ def limit(dtype: DType) -> DType:
     return dtype
 
 
-@cache
+@until_declared
 def too_wide(limits: tuple[DType, ...]) -> frozenset[DType]:
     """Return the dtypes that have more bits than an applicable limit.
 
@@ -195,8 +205,7 @@ def named_limits(words: Iterable[str], target: DType) -> tuple[DType, ...]:
 
     Whoever forbids casts to float64 wants no float64: also none that the program spells out.
     """
-    named = frozenset({target})
-    if not any(word != ANY and cast_pattern(word).targets == named for word in words):
+    if not any(word != ANY and cast_pattern(word).target is target for word in words):
         return ()
     below = [x for x in DType if x.family == target.family and x.part.bits < target.part.bits]
     usual = [x for x in below if x.storage.name == str(x)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 from graphir.dtypes import DType, DTypeLike
 from graphir.errors import GraphError, PromotionError
@@ -12,10 +12,14 @@ from graphir.passes.analysis.policies.patterns import Action, Verdict, cast_patt
 
 # The modules that search for casts are imported at first use: most graphs have no policy.
 if TYPE_CHECKING:
+    from graphir.hints import CastKindName
     from graphir.ir.graph import Graph
     from graphir.ir.symbol import Symbol
     from graphir.loss import Loss
     from graphir.passes.analysis.policies.hits import Hit
+    from graphir.passes.analysis.policies.patterns import CastKind
+
+CastKinds: TypeAlias = "CastKindName | CastKind | Iterable[CastKindName | CastKind]"
 
 
 @dataclass(frozen=True, init=False)
@@ -40,9 +44,9 @@ class Policy:
     def __init__(
         self,
         casts: Action = "allow",
-        forbid: str | Iterable[str] = (),
-        warn: str | Iterable[str] = (),
-        allow: str | Iterable[str] = (),
+        forbid: CastKinds = (),
+        warn: CastKinds = (),
+        allow: CastKinds = (),
         widest: DTypeLike | Iterable[DTypeLike] = (),
     ) -> None:
         if casts not in get_args(Action):
@@ -112,7 +116,7 @@ def _several(value: Any) -> Iterable[Any]:
     return value if several else (value,)  # pyright: ignore[reportUnknownVariableType]
 
 
-def _kinds(words: str | Iterable[str]) -> tuple[str, ...]:
+def _kinds(words: CastKinds) -> tuple[str, ...]:
     """Check patterns and return them sorted and distinct."""
     kinds = list(_several(words))
     for word in kinds:

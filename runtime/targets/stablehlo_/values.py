@@ -29,16 +29,16 @@ ELEMENTS: dict[DType, str] = {
     **{d: f"i{d.bits}" for d in DType if d.family == "int" and not d.weak},
     **{d: f"ui{d.bits}" for d in DType if str(d).startswith("uint")},
     **{d: f"f{d.bits}{str(d).split('_')[1].upper()}" for d in DType if d.narrow and d.is_float},
-    **{d: "f32" for d in DType if d.emulated},
     DType.complex64: "complex<f32>",
     DType.complex128: "complex<f64>",
 }
-"""The text of each element type in MLIR."""
+"""The text of each element type in MLIR but the emulated ones, whose values lie in f32."""
 
 
 def type_text(type_: TensorType) -> str:
     """Return the text of a tensor type."""
-    return f"tensor<{''.join(f'{size}x' for size in type_.shape)}{ELEMENTS[type_.dtype]}>"
+    element = "f32" if type_.dtype.emulated else ELEMENTS[type_.dtype]
+    return f"tensor<{''.join(f'{size}x' for size in type_.shape)}{element}>"
 
 
 def signature_text(types: Iterable[TensorType]) -> str:

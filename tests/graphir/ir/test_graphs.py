@@ -23,7 +23,9 @@ from graphir import (
     PromotionRules,
     ShapeError,
     TensorType,
+    implicit_cast,
     ops,
+    passes,
     register,
     rules,
 )
@@ -410,3 +412,17 @@ def test_a_graph_is_written_by_its_own_package_alone() -> None:
     assert WRITE.search("    self.new.outputs = ()") and WRITE.search("    x, graph.inputs[0] = y")
     others = [path for path in MODULES if "/graphir/ir/" not in path.as_posix()]
     assert not [path for path in others if WRITE.search(path.read_text(encoding="utf-8"))]
+
+
+def test_functions_of_one_name_name_each_other() -> None:
+    g = Graph("g")
+    x, y = g.input("int16", (2,)), g.input("float32", (2,))
+    for wrong in (lambda: implicit_cast(g), lambda: implicit_cast(a=x, b=g)):  # pyright: ignore
+        with pytest.raises(GraphError, match=r"got .*Graph; write passes.implicit_cast\(graph\)"):
+            wrong()
+    for wrong in (lambda: passes.implicit_cast(x, y), lambda: passes.implicit_cast(x)):  # pyright: ignore
+        with pytest.raises(GraphError, match=r"got Symbol.*; write graphir.implicit_cast\(x, y\)"):
+            wrong()
+    assert implicit_cast(a=x, b=y)[0].dtype is DType.float32
+    g.output(x + y)
+    assert passes.implicit_cast(graph=g).rules.name == "explicit"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import importlib
 import inspect
 import pydoc
@@ -25,6 +26,14 @@ def test_help_speaks_of_the_op(op: Op) -> None:
     for line in text.splitlines():
         assert not line.rstrip().endswith(":"), line  # each attribute and rule has its sentence
     assert all(word in text for word in ("Dtype: ", "Shape: ", "PromotionError", "ShapeError"))
+
+
+@every("op", OPS)
+def test_the_example_of_the_help_runs(op: Op) -> None:
+    names = {"Graph": Graph, "ops": ops}
+    example = doctest.DocTestParser().get_doctest(op.__doc__ or "", names, op.name, None, None)
+    assert example.examples or op.kind == "creation" or op.name in ("affine_view", "slice_update")
+    assert not doctest.DocTestRunner().run(example).failed
 
 
 @every("op", OPS)
