@@ -77,7 +77,9 @@ def _policy(script: str) -> str:
 
 
 def _sections(report: CastReport, title: str, most: int) -> Iterator[str]:
-    first, *further = report.answers or [Sentence(phrases.headline(report))]
+    first, *further = report.answers or [
+        Sentence(phrases.unseen(report) or phrases.headline(report))
+    ]
     rules = report.graph.rules.name
     subtitle = f"built under the rules of {rules}, {len(report.graph.symbols):,} symbols"
     told = answer_html(first, "h1"), *map(answer_html, further), _facts(report)

@@ -35,7 +35,7 @@ def test_every_op_is_written_for_every_dtype(name: str) -> None:
 
 
 def test_every_dtype_is_written() -> None:
-    assert set(ELEMENTS) == set(STRONG)
+    assert set(ELEMENTS) == {dtype for dtype in STRONG if not dtype.emulated}
 
 
 def test_the_text_of_a_small_graph() -> None:
