@@ -205,8 +205,10 @@ def _first_place(steps: Sequence[Unseen]) -> str:
 
 
 def _parts(report: CastReport) -> list[Unseen]:
-    """Return what was not seen, without harmless choices inside of functions of libraries."""
-    return [x for x in report.unseen if x.hides or x.casts or not x.location.compound]
+    """Return what was not seen, without harmless choices inside of functions of NumPy."""
+    shows_choices = bool(report.graph.provenance.library)
+    unseen = report.unseen
+    return [x for x in unseen if x.hides or x.casts or shows_choices or not x.location.compound]
 
 
 def _given(report: CastReport) -> list[Unseen]:

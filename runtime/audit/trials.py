@@ -56,6 +56,10 @@ SINGLE_EPS = 2.0**-23
 """The eps of float32: a narrower cast of floats counts in any case, another if it loses units."""
 ZERO, FEW = 2.0**-40, 16.0
 """A difference of this part of its operands is zero, if its error is so many roundings at most."""
+ROUNDINGS = 4.0
+"""An error that no trial removes is the arithmetic, up to so many eps of its narrowest step."""
+PAIR = 2
+"""The most steps that are the cause of a small error: many that round are the arithmetic itself."""
 SINGLES, MOST = 6, 12
 """The most candidates that are tried alone, and that are tried together."""
 
@@ -80,6 +84,9 @@ class LossTrials:
         self.work = TRIALS * blame.work(self.subject.live)
         self._trials: dict[frozenset[Place], _Outcome | None] = {}
         self._symbols: dict[Place, list[Symbol]] = {}
+        steps = self.subject.facts.steps
+        draws = (x for x in steps if x.keeps or x.what.startswith("jax.random_"))
+        self._draws = {x.index for step in draws for x in step.results}
 
     def causes(self) -> list[LossCause]:
         """Return the causes of the errors that are to be explained, the gravest first."""
@@ -107,6 +114,10 @@ class LossTrials:
             totals[place] = totals.get(place, 0.0) + self._share(i, index)
         places = sorted(totals, key=lambda x: abs(totals[x]), reverse=True)
         places = [x for x in places if abs(totals[x]) >= LEAST and not self._is_modular(x)]
+        drawn = [x for x in places if self._is_drawn(x)]
+        if sum(abs(totals[x]) for x in drawn) >= HALF:
+            return None
+        places = [x for x in places if x not in drawn]
         if self.errors[i].broken:  # rather by what left a range than by roundings before
             places = [x for x in places if self._breaks(x)] or places
         is_explained = size_of(self.errors[i]) >= LARGE
@@ -129,15 +140,20 @@ class LossTrials:
         chosen = sorted(chosen, key=lambda x: (not self._breaks(x), -abs(totals.get(x, 0.0))))
         is_cured = cures == chosen or self._cures(chosen, i)
         outcome = self._trials.get(frozenset(chosen)) if is_cured else None
-        if outcome is None and not is_explained:
+        if not is_explained and (outcome is None or len(chosen) > PAIR):
+            return None
+        steps = (x for place in places for x in self._lost(place, i))
+        if outcome is None and size_of(self.errors[i]) <= ROUNDINGS * max(
+            eps(x.dtype) for x in steps
+        ):
             return None
         others = [x for x in cures if x not in chosen and self._tier(x) != _TOTAL]
-        steps, other_steps = (tuple(self._step(x, i) for x in group) for group in (chosen, others))
+        lossy, other_steps = (tuple(self._step(x, i) for x in group) for group in (chosen, others))
         before = size_of(self.errors[i])
         after = before if outcome is None else outcome.sizes[i]
         return LossCause(
             outputs=(i,),
-            lossy=steps,
+            lossy=lossy,
             others=other_steps,
             before=before,
             after=after,
@@ -181,6 +197,10 @@ class LossTrials:
             kind in ("overflow", "wrap") or (x is not None and x.overflowed > 0)
             for x, kind in measures
         )
+
+    def _is_drawn(self, place: Place) -> bool:
+        """Whether an expression draws numbers: they are given, whatever their formula rounds."""
+        return any(x.index in self._draws for x in self._symbols[place])
 
     def _vanished(self) -> list[Place]:
         """Return the expressions with a number that the dtype of its operands makes 0."""

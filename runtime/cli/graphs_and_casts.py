@@ -18,7 +18,12 @@ from graphir.display import printable
 from graphir.drawing.formats import GRAPH_FORMATS
 from graphir.passes import CastReport, GraphDiff, RulesDiff, cast_report, diff, draw, lower
 from graphir.passes.analysis.policies.hits import forbid_edits
-from graphir.passes.analysis.policies.patterns import cast_kind, forbidden_rows, gate_word
+from graphir.passes.analysis.policies.patterns import (
+    WRONG,
+    cast_kind,
+    forbidden_rows,
+    gate_word,
+)
 from graphir.passes.reports import DTYPE_FORMATS, REPORT_FORMATS, phrases
 from graphir.passes.reports.text import SCREEN, answers_text, report_details, report_text
 from graphir.public import DType, ExecutionError, Graph, GraphError, PromotionRules, TensorType
@@ -230,6 +235,7 @@ def _write_report(
     width = None if args.output else terminal_width(sys.stdout)
     if args.quiet and name in ("text", "details"):
         text = answers_text(report, width)
+        print_not_recorded(report)
     elif name == "text":
         screen = None if args.verbose or width is None else SCREEN
         text = report_text(
@@ -456,8 +462,12 @@ def status(report: CastReport, args: argparse.Namespace, changes: bool | None = 
     """
     if not args.fail_on and changes is None:
         return Status.FINE
+    if WRONG in args.fail_on and not report.outputs:
+        got, fix = f"--fail-on {WRONG}", "use it with graphir audit"
+        raise UsageError("only a run shows wrong results", got=got, fix=fix)
     words_text = f"--fail-on {','.join(args.fail_on)}" if args.fail_on else "--baseline"
-    finds = bool(changes or forbidden_rows(report, args.fail_on))
+    is_wrong = WRONG in args.fail_on and any(x.outputs for x in report.loss_causes)
+    finds = bool(changes or is_wrong or forbidden_rows(report, args.fail_on))
     return gate_status(finds, report, args.unseen, words_text, "a part of the program was not seen")
 
 

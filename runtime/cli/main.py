@@ -495,8 +495,10 @@ def _add_fail_on(command: argparse.ArgumentParser) -> None:
         default=[],
         metavar="KIND[,KIND...]",
         help="have status 1 if the report has a cast of a kind that the program does not spell "
-        "out: any, or a word of policies: lossy (after a run: lost a value), precision, "
-        "to:float64, 'int->float'; 3 if it has none, and a part of the program was not seen",
+        "out (all Casts of ONNX are spelt out): any, or a word of policies: lossy (after a run: "
+        "lost a value, wrapped, overflowed), precision, to:float64, 'int->float'; of an audit also "
+        "wrong: a result that its sentences say is wrong; 3 if it has none, and a part of the "
+        "program was not seen",
     )
     _add_unseen(command)
 

@@ -84,6 +84,12 @@ def _read_file(text: str, sources: str | None, arguments: Sequence[str] | None) 
     if "::" in text:
         fix = f"type {one_colon(text)}"
         raise ExecutionError(f"{text}: one colon stands before a name", fix=fix)
+    if suffix == ".ipynb":
+        raise ExecutionError(
+            f"{text}: graphir looks at the cells of a notebook inside of it",
+            fix="write %load_ext graphir, and %%annotate, %%casts or %%audit at the top of a cell; "
+            f"or look at {Path(text).stem}.py, which jupyter nbconvert --to script makes of it",
+        )
     if suffix != ".py":
         return Graph.load(text, sources=sources)
     if arguments is None:

@@ -289,7 +289,9 @@ def _unread(recorder: Recorder, outputs: Sequence[Symbol]) -> list[tuple[Symbol,
     except GraphirError as error:  # no fault of the recording may stop the program
         recorder.add_fault(error)
         return []
-    text = "no recorded value leaves the program: the results are the last ones that nothing reads"
+    text = (
+        "the program saves, prints and returns no recorded value: arrays that it never uses count"
+    )
     graph.describe(notes=[*graph.notes, text])
     values = values if len(pairs) > 1 else (values,)
     return [(x, value, name, 1) for (x, name), value in zip(pairs, values, strict=True)]

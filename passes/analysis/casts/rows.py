@@ -25,6 +25,7 @@ from graphir.ops.dims import Size
 from graphir.passes.analysis.casts.behind_casts import demanding
 from graphir.passes.analysis.casts.conversion import CastConversion, Kind, StepLoss
 from graphir.passes.analysis.casts.measured import Measured
+from graphir.passes.analysis.explanations.dtype_walk import ProgramFacts
 from graphir.passes.analysis.explanations.edits import Edit
 from graphir.passes.analysis.explanations.fixes import row_edit
 from graphir.passes.analysis.expressions import Expression, expression
@@ -349,6 +350,11 @@ class Uses:
     def of(self, row: CastRow) -> CastUse:
         """Return the use of a row."""
         return self._by_place.get(row.place, _NONE)
+
+    @cached_property
+    def facts(self) -> ProgramFacts:
+        """What the source says about the symbols of the graph."""
+        return ProgramFacts(self.graph, ())
 
     def operands(self, user: Symbol) -> list[Symbol]:
         """Return the operands of a symbol before the casts that passes inserted for it."""

@@ -96,6 +96,10 @@ class EntryWalk(DtypeWalk):
 
     def _inferred(self, symbol: Symbol) -> DType:
         """Return the dtype of a symbol, at an entry that of the data."""
+        if in_call(symbol) and symbol.args[0].type.dtype is symbol.type.dtype:
+            return self.dtype_of(
+                symbol.args[0]
+            )  # a function's cast of what the program has as wide
         dtype = super()._inferred(symbol)
         if symbol.index not in self.facts.data:
             return dtype

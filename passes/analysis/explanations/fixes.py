@@ -258,6 +258,8 @@ def loss_edit(row: LossRow) -> Edit | None:
         return code_edit(place, source.replaced({1: number}), {1: dtype})
     if edit := call_edit(symbol, dtype):
         return edit
+    if symbol.graph.provenance.library and row.uses.facts.is_function(symbol):
+        return None  # the operands of the text are the function's
     positions = symbol.op.signature.promoted or range(len(symbol.args))
     values = row.uses.operands(symbol)
     casts = {i: dtype for i in positions if values[i].op is not ops.constant or values[i].shape}

@@ -15,6 +15,7 @@ from graphir.passes.analysis.casts.behind_casts import uncast
 from graphir.passes.analysis.casts.conversion import StepLoss
 from graphir.passes.analysis.casts.sites import is_modular, overflows
 from graphir.passes.analysis.explanations.causes import LossCause, Remedy
+from graphir.passes.analysis.explanations.dtype_walk import ProgramFacts
 from graphir.passes.analysis.explanations.edits import Edit, UncastOp, operands_edit
 from graphir.passes.analysis.explanations.fixes import maker_edit, number_edit, source_edit, wider
 from graphir.promotion import PromotionRules
@@ -115,9 +116,12 @@ def line_remedy(cause: LossCause) -> Remedy | None:
     wide = DType.complex128 if step.dtype.is_complex else DType.float64
     rules = PromotionRules.find(graph.rules_before or graph.rules.name)
     parts: dict[Edit, None] = {}
+    facts = ProgramFacts(graph, ())
     for x in graph.symbols:
         if x.location.place[:2] != line or x.op is ops.cast or x.location.compound:
             continue
+        if graph.provenance.library and facts.is_function(x):
+            continue  # its operands are not those of the call
         values = [uncast(arg) for arg in x.args]
         outside = [i for i, y in enumerate(values) if y.location.place[:2] != line]
         casts = {i: wide for i in outside if values[i].type.dtype.is_inexact}

@@ -121,9 +121,13 @@ ANY = "any"
 """The word of a gate for every cast that the program does not spell out."""
 
 
+WRONG = "wrong"
+"""The word of a gate for results that an audit explains as wrong, also by casts as written."""
+
+
 def gate_word(text: str) -> str:
-    """Return a word of a gate: `any`, or a word of policies (see cast_pattern); else GraphError."""
-    return ANY if text.strip() == ANY else cast_kind(text)
+    """Return a word of a gate: one of its own, or of policies (see cast_pattern); or GraphError."""
+    return text.strip() if text.strip() in (ANY, WRONG) else cast_kind(text)
 
 
 def forbidden_rows(report: CastReport, words: Iterable[str]) -> list[CastRow]:
@@ -134,6 +138,7 @@ def forbidden_rows(report: CastReport, words: Iterable[str]) -> list[CastRow]:
     overflowed, underflowed or became NaN count as lossy, and each word for a loss forbids the steps
     of its kind.
     """
+    words = [word for word in words if word != WRONG]
     pairs = [(word, cast_pattern("*->*" if word == ANY else word)) for word in words]
     return [
         *(row for row in report.rows if any(_forbids_cast(pattern, row) for _, pattern in pairs)),
@@ -205,7 +210,8 @@ def named_limits(words: Iterable[str], target: DType) -> tuple[DType, ...]:
 
     Whoever forbids casts to float64 wants no float64: also none that the program spells out.
     """
-    if not any(word != ANY and cast_pattern(word).target is target for word in words):
+    kinds = [cast_pattern(word) for word in words if word not in (ANY, WRONG)]
+    if not any(kind.target is target for kind in kinds):
         return ()
     below = [x for x in DType if x.family == target.family and x.part.bits < target.part.bits]
     usual = [x for x in below if x.storage.name == str(x)]
