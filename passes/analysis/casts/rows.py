@@ -560,9 +560,25 @@ def _others(
 
     Equal uses share one mapping.
     """
+    answers = _answers(candidates, rule, op, operands, attrs)  # pyright: ignore[reportArgumentType]
+    return {
+        name: answer if isinstance(answer, str) else answer[position]
+        for name, answer in answers.items()
+    }
+
+
+@lru_cache(maxsize=256)
+def _answers(
+    candidates: tuple[PromotionRules, ...],
+    rule: str,
+    op: Op,
+    operands: tuple[_Operand, ...],
+    attrs: AttributeRecord,
+) -> Mapping[str, Sequence[DType] | str]:
+    """Return the dtypes of all operands under each other rule set, or the reason for a refusal."""
     dtypes = {x.dtype for x, number in operands if number is None or not x.dtype.weak}
     return {
-        rules.name: _answer(rules, op, operands, attrs, position)
+        rules.name: _answer(rules, op, operands, attrs)
         for rules in candidates
         if rules.name not in ("explicit", rule)
         and all(rules.has(rules.concrete_dtype(dtype)) for dtype in dtypes)
@@ -570,17 +586,13 @@ def _others(
 
 
 def _answer(
-    rules: PromotionRules,
-    op: Op,
-    operands: tuple[_Operand, ...],
-    attrs: AttributeRecord,
-    position: int,
-) -> DType | str:
+    rules: PromotionRules, op: Op, operands: tuple[_Operand, ...], attrs: AttributeRecord
+) -> Sequence[DType] | str:
     graph = Graph("question", rules=rules)
     settings = {name: value for name, value in attrs.items() if name != "dtype"}
     try:
         symbol = graph.apply(op, [_new_operand(graph, *operand) for operand in operands], settings)
-        return graph.infer(op, symbol.args, symbol.attrs).operands[position]
+        return graph.infer(op, symbol.args, symbol.attrs).operands
     except GraphirError as error:
         return f"refuses: {reason(error)}"
 
