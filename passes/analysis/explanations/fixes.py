@@ -293,8 +293,8 @@ def source_edit(row: CastRow) -> Edit | None:
     """Return the edit that keeps the values that a cast in a library's program lost; else None.
 
     A cast of floats that the program asks for is left out, and one of integers goes to a float
-    dtype that has the values. A step of autocast runs outside of it. A node Cast of a model keeps
-    the dtype of its operand.
+    dtype that has the values. A step of autocast runs outside of it. A node Cast of a model is left
+    out.
     """
     source, library = row.expression, row.symbol.graph.provenance.library
     place, syntax = row.location, syntax_of(row.symbol.graph)
@@ -302,7 +302,7 @@ def source_edit(row: CastRow) -> Edit | None:
         return _outside_autocast(row)
     if library == "onnx" and row.kind in ("explicit", "exporter"):
         name = operand_name(ops.cast, row.symbol.args[0], 0)
-        return words(place, syntax.cast_of(name, row.source))
+        return words(place, f"{name}, without this Cast")
     if row.kind != "explicit" or not library or source is None or not source.operand(0):
         return None
     operand = row.symbol.args[0]
