@@ -7,7 +7,6 @@ error is data: the op, its operands, the location, the problem, the offending va
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
@@ -141,8 +140,8 @@ class GraphirError(Exception):
 
     def having(self, **fields: Any) -> Self:
         """Return a copy of the error with some fields replaced. The copy has no traceback."""
-        new = copy.copy(self)
-        vars(new).update(fields)
+        new = type(self).__new__(type(self), *self.args)  # packages replace how exceptions copy
+        vars(new).update(vars(self), **fields)
         return new
 
     def at(self, location: Location, op: str = "", operands: Sequence[OperandInfo] = ()) -> Self:

@@ -49,7 +49,7 @@ def explained_losses(report: CastReport) -> tuple[LossCause, ...]:
     if first is not None and report.graph.provenance.library:
         explained = {step.index for cause in causes for step in cause.steps}
         same = [x for x in report.losses if x.kind == "overflow" and x.location == first.location]
-        if explained.isdisjoint(x.symbol.index for x in same):
+        if explained.isdisjoint(x.symbol.index for x in (first, *same)):
             causes.append(_cause(first))
     return tuple(causes)
 
