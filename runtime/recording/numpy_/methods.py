@@ -542,6 +542,11 @@ class Methods(PythonNumbers, RecordedValue):
     def dtype(self, value: Any) -> None:
         _NDARRAY.dtype.__set__(self, value)
 
+    def _set_dtype(self, value: Any) -> None:
+        """Set the dtype of a view, as NumPy 2.5 does for classes with a `dtype` of their own."""
+        of_numpy: Any = _NDARRAY
+        of_numpy._set_dtype(self, value)
+
     @property
     def flat(self) -> Any:
         """The elements in row-major order."""
