@@ -49,7 +49,8 @@ def explained_losses(report: CastReport) -> tuple[LossCause, ...]:
     if first is not None and report.graph.provenance.library:
         explained = {step.index for cause in causes for step in cause.steps}
         same = [x for x in report.losses if x.kind == "overflow" and x.location == first.location]
-        if explained.isdisjoint(x.symbol.index for x in (first, *same)):
+        same += [first] if first.kind == "literal" else []
+        if explained.isdisjoint(x.symbol.index for x in same):
             causes.append(_cause(first))
     return tuple(causes)
 
