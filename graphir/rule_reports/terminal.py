@@ -127,8 +127,8 @@ def _headed(lines: Sequence[str], headings: Mapping[int, str]) -> list[str]:
 
 def _whole_place(cell: str) -> str:
     """Return a place without its layer."""
-    found = _PLACE.fullmatch(cell)
-    return cell[: found.end(2)] if found else cell
+    match = _PLACE.fullmatch(cell)
+    return cell[: match.end(2)] if match else cell
 
 
 def _width(column: Sequence[str]) -> int:

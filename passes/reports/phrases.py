@@ -153,10 +153,9 @@ def notes(report: CastReport) -> list[str]:
     """Return the notes of a report's graph; equal ones of several lines are one."""
     lines: dict[str, list[str]] = {}
     for note in report.graph.notes:
-        found = _OF_LINE.match(note)
-        lines.setdefault(note[found.end() :] if found else note, []).extend(
-            found.groups() if found else ()
-        )
+        match = _OF_LINE.match(note)
+        numbers = lines.setdefault(note[match.end() :] if match else note, [])
+        numbers += match.groups() if match else ()
     heads = {text: f"line{'s' * (len(x) > 1)} {', '.join(x)}: " for text, x in lines.items() if x}
     return [f"{heads.get(text, '')}{text}" for text in lines]
 

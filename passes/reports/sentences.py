@@ -12,7 +12,6 @@ from graphir.passes.analysis.casts.behind_casts import (
     next_values,
     stores,
     uncast,
-    undone_casts,
 )
 from graphir.passes.analysis.casts.sites import overflows
 from graphir.passes.analysis.explanations.causes import Cause, DtypeCause, LossCause
@@ -82,15 +81,15 @@ def answers_of(report: CastReport) -> list[Sentence]:
 
     A wide result is graver than an error of a few roundings.
     """
-    small = [cause for cause in report.loss_causes if _is_rounding(report, cause)]
-    lossy = [_loss(report, cause) for cause in report.loss_causes if cause not in small]
-    roundings = [_loss(report, cause) for cause in small]
+    lossy, roundings = list[Sentence](), list[Sentence]()
+    for cause in report.loss_causes:
+        (roundings if _is_rounding(report, cause) else lossy).append(_loss(report, cause))
     widened = [x for x in report.dtype_causes if x.outputs]
     inner = [x for x in report.dtype_causes if not x.outputs]
     most = [x for x in inner if x.following >= inner[0].following / 2][:_MOST_INNER]
     wide, inside = ([_dtype_cause(report, x) for x in causes] for causes in (widened, most))
-    found = {str(x): x for x in reversed((*lossy, *wide, *roundings, *inside))}
-    return [x._replace(text=printable(x.text, _LONGEST)) for x in found.values()][::-1]
+    by_text = {str(x): x for x in reversed((*lossy, *wide, *roundings, *inside))}
+    return [x._replace(text=printable(x.text, _LONGEST)) for x in by_text.values()][::-1]
 
 
 def _is_rounding(report: CastReport, cause: LossCause) -> bool:
@@ -205,8 +204,7 @@ def _loss(report: CastReport, cause: LossCause) -> Sentence:
 
 def _undone(report: CastReport, cause: LossCause) -> str:
     """Return where a promotion undoes the cast that is a cause; "" without one."""
-    undone = undone_casts(report.explicit) if is_conversion(cause.step) else {}
-    cast = undone.get(cause.step.index)
+    cast = report.undone_casts.get(cause.step.index) if is_conversion(cause.step) else None
     if cast is None:
         return ""
     source = origins_of(cast)[0].location

@@ -9,7 +9,7 @@ operands of the step are equal in both runs and its own arithmetic is wide.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -61,14 +61,15 @@ class OpaqueStep:
         dtypes = [x.type.dtype for x in self.operands], [x.type.dtype for x in self.results]
         return bool(self.results) and not self.exact and conversion_inside(*dtypes) != ""
 
-    def remap(self, twins: Mapping[int, Symbol]) -> OpaqueStep:
-        """Return the step in another graph; `twins` maps the indices here to symbols there.
+    def within(self, places: Container[int]) -> OpaqueStep:
+        """Return the step with the operands whose indices are among some."""
+        kept = self.operands and tuple(x for x in self.operands if x.index in places)
+        return replace(self, operands=kept)
 
-        An operand without a twin is left out.
-        """
+    def remap(self, twins: Mapping[int, Symbol]) -> OpaqueStep:
+        """Return the step in another graph; `twins` maps the indices here to symbols there."""
         results = tuple(twins[x.index] for x in self.results)
-        known = (x.index for x in self.operands or () if x.index in twins)
-        operands = self.operands and tuple(twins[place] for place in known)
+        operands = self.operands and tuple(twins[x.index] for x in self.operands)
         return replace(self, results=results, operands=operands)
 
 
@@ -144,7 +145,7 @@ class RecordedFacts(NamedTuple):
         """
         mapping = {place: twin for place, twin in enumerate(twins) if twin is not None}
         calls = {mapping[symbol.index]: call for symbol, call in self.calls.items()}
-        steps = tuple(step.remap(mapping) for step in self.steps)
+        steps = tuple(step.within(mapping).remap(mapping) for step in self.steps)
         return RecordedFacts(steps, calls=calls, as_dtype=dtype)
 
 

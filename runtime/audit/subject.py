@@ -17,7 +17,6 @@ from graphir.passes.analysis.casts import (
     StepLoss,
     report_with_kernels,
 )
-from graphir.passes.analysis.casts.behind_casts import undone_casts
 from graphir.passes.analysis.rebuild import retyped
 from graphir.passes.rewriter import is_conversion, origins_of
 from graphir.public import DType, Graph, ShapeError, Symbol, TensorType, ops
@@ -141,11 +140,6 @@ class Subject:
             if value.op.kind == "contraction" and value.dtype is cast.args[0].dtype:
                 products[value.index] = value
         return products
-
-    @cached_property
-    def undone_casts(self) -> Mapping[int, Symbol]:
-        """The casts to fewer digits that a promotion undoes (see behind_casts)."""
-        return undone_casts(self.graph)
 
     def path(self, starts: Sequence[Symbol]) -> list[Symbol]:
         """Return symbols and all their live dependents, in the order of the graph."""

@@ -108,16 +108,8 @@ class LossTrials:
             symbols = map(self.subject.graph.symbols.__getitem__, self.shares[i])
             lossy = [x.index for x in symbols if self._kind(x)]
             self.shares[i] = dict.fromkeys(lossy)
-        totals: dict[Place, float] = {}
-        for index in self.shares[i]:
-            place = _place(self.subject.graph.symbols[index])
-            totals[place] = totals.get(place, 0.0) + self._share(i, index)
-        places = sorted(totals, key=lambda x: abs(totals[x]), reverse=True)
-        places = [x for x in places if abs(totals[x]) >= LEAST and not self._is_modular(x)]
-        drawn = [x for x in places if self._is_drawn(x)]
-        if sum(abs(totals[x]) for x in drawn) >= HALF:
-            return None
-        places = [x for x in places if x not in drawn]
+        totals = self._totals(i)
+        places = [*totals]
         if self.errors[i].broken:  # rather by what left a range than by roundings before
             places = [x for x in places if self._breaks(x)] or places
         is_explained = size_of(self.errors[i]) >= LARGE
@@ -138,18 +130,16 @@ class LossTrials:
                 chosen = self._smallest_set(rest, i) or lost[:1] or chosen
         chosen = chosen or [max(accused, key=lambda x: (self._tier(x), abs(totals[x])))]
         chosen = sorted(chosen, key=lambda x: (not self._breaks(x), -abs(totals.get(x, 0.0))))
-        is_cured = cures == chosen or self._cures(chosen, i)
+        is_cured = chosen == cures[-1:] or self._cures(chosen, i)
         outcome = self._trials.get(frozenset(chosen)) if is_cured else None
         if not is_explained and (outcome is None or len(chosen) > PAIR):
             return None
-        steps = (x for place in places for x in self._lost(place, i))
-        if outcome is None and size_of(self.errors[i]) <= ROUNDINGS * max(
-            eps(x.dtype) for x in steps
-        ):
+        before = size_of(self.errors[i])
+        narrowest = max(eps(x.dtype) for place in places for x in self._lost(place, i))
+        if outcome is None and before <= ROUNDINGS * narrowest:
             return None
         others = [x for x in cures if x not in chosen and self._tier(x) != _TOTAL]
         lossy, other_steps = (tuple(self._step(x, i) for x in group) for group in (chosen, others))
-        before = size_of(self.errors[i])
         after = before if outcome is None else outcome.sizes[i]
         return LossCause(
             outputs=(i,),
@@ -161,6 +151,25 @@ class LossTrials:
         )
 
     # -- candidates
+
+    def _totals(self, i: int) -> dict[Place, float]:
+        """Return the shares of the expressions that lost values, the largest first.
+
+        Draws are given; if most of the error is theirs, the answer is empty.
+        """
+        shares: dict[Place, float] = {}
+        for index in self.shares[i]:
+            place = _place(self.subject.graph.symbols[index])
+            shares[place] = shares.get(place, 0.0) + self._share(i, index)
+        shares = {
+            x: shares[x]
+            for x in sorted(shares, key=lambda x: abs(shares[x]), reverse=True)
+            if abs(shares[x]) >= LEAST and not self._is_modular(x)
+        }
+        drawn = [x for x in shares if self._is_drawn(x)]
+        if sum(abs(shares.pop(x)) for x in drawn) >= HALF:
+            shares.clear()
+        return shares
 
     def _share(self, i: int, index: int) -> float:
         """Return the share of a symbol; one of an output that broke may be unknown: half of it."""
@@ -235,7 +244,7 @@ class LossTrials:
     def _is_undone(self, symbol: Symbol, i: int) -> bool:
         """Whether a promotion undoes a cast, whose loss is more than the rounding of float32."""
         size = size_of(self.errors[i])
-        return symbol.index in self.subject.undone_casts and size > FEW * SINGLE_EPS
+        return symbol.index in self.subject.report.undone_casts and size > FEW * SINGLE_EPS
 
     def _is_zero(self, i: int, places: Sequence[Place]) -> bool:
         """Whether an output is a difference of equal values, but for roundings."""

@@ -138,7 +138,7 @@ def _run_project(args: argparse.Namespace) -> int:
         each.output, each.format = None, name
         try:
             reports.append((*_load_casts(each), each))
-        except (Exception, SystemExit) as error:
+        except (Exception, SystemExit) as error:  # of a program, which does not stop the others
             statuses.append(report_error(error))
         if reports and reports[-1][1].interrupted:
             break

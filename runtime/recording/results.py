@@ -129,17 +129,13 @@ def unread_values(recorder: Recorder) -> list[tuple[Symbol, str]]:
     from graphir.passes.analysis.expressions import expression
 
     symbols = recorder.graph.symbols
-    read = {x.index for symbol in symbols for x in symbol.args}
-    known = [
-        x.index
-        for step in recorder.steps
-        if step.truth or step.results
-        for x in step.operands or ()
-    ]
-    sinks = [x for x in symbols if x.index not in read]
-    made = [x for x in sinks if x.args and x.index not in known]
-    own = [x for x in made if not x.location.compound]
-    last = {x.location.place[:2]: x for x in own or made or sinks}
+    operands = {x.index for symbol in symbols for x in symbol.args}
+    steps = (step for step in recorder.steps if step.truth or step.results)
+    conditions = {x.index for step in steps for x in step.operands or ()}
+    sinks = [x for x in symbols if x.index not in operands]
+    computed = [x for x in sinks if x.args and x.index not in conditions]
+    own = [x for x in computed if not x.location.compound]
+    last = {x.location.place[:2]: x for x in own or computed or sinks}
     pairs: list[tuple[Symbol, str]] = []
     for symbol in [*last.values()][-MOST_UNREAD:]:
         source, line = expression(symbol.location), symbol.location.line

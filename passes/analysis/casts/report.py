@@ -23,6 +23,7 @@ from graphir.ir.liveness import live_mask
 from graphir.location import INTERMEDIATE
 from graphir.loss import LOSS_KINDS, Loss, LossKind
 from graphir.passes.analysis import ItemSequence
+from graphir.passes.analysis.casts.behind_casts import undone_casts
 from graphir.passes.analysis.casts.conversion import CastConversion, CastWalk, Kind, StepLoss
 from graphir.passes.analysis.casts.measured import (
     ExactValue,
@@ -259,6 +260,11 @@ class CastReport(ItemSequence[CastRow]):
         graph = inlined(self.graph)
         return dtype_causes(graph, self._data_of(graph), self.kept)
 
+    @cached_property
+    def undone_casts(self) -> Mapping[int, Symbol]:
+        """The casts of the explicit graph that a promotion undoes (see behind_casts)."""
+        return undone_casts(self.explicit)
+
     def _data_of(self, graph: Graph) -> list[Symbol]:
         """Return the inputs of a graph that are data of the program, and not its parameters.
 
@@ -417,15 +423,17 @@ class CastReport(ItemSequence[CastRow]):
     def _with(self, **changes: Any) -> CastReport:
         new = copy(self)
         for name, attribute in vars(CastReport).items():
-            is_shared = name == "_inferred" and changes.keys().isdisjoint(_READ_BY_CAUSES)
+            is_shared = name in _OF_GRAPH and changes.keys().isdisjoint(_READ_BY_CAUSES)
             if isinstance(attribute, cached_property) and not is_shared:
                 vars(new).pop(name, None)
         vars(new).update(changes)
         return new
 
 
+_OF_GRAPH = {"_inferred", "undone_casts"}
+"""The cached attributes that reports of one graph share."""
 _READ_BY_CAUSES = {"graph", "explicit", "kept", "program"}
-"""The attributes of a report from which the causes of dtypes follow."""
+"""The attributes of a report from which these follow."""
 
 
 @uncollected

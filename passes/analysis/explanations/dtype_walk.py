@@ -250,11 +250,12 @@ class DtypeWalk:
         array = self.facts.arrays.get(symbol.index)
         if array is not None and array.index < symbol.index and self.is_changed(array):
             return self.dtypes[array.index]
+        if origins[0].in_call and own is value.type.dtype and self.is_changed(value):
+            return self.dtypes[value.index]  # a function's cast of what the program has as wide
         is_inside = origins[0].operand == INTERMEDIATE or origins[0].kind == "implicit"
         if is_inside and own in self.replaced:
             return self._rounded_dtype(symbol)
-        is_passed = origins[0].in_call and self.dtypes[value.index] is not value.type.dtype
-        return self.dtypes[value.index] if is_passed and own is value.type.dtype else own
+        return own
 
     def _rounded_dtype(self, cast: Symbol) -> DType:
         """Return the dtype to which a library's function rounds: that of its changed operands."""

@@ -96,10 +96,6 @@ class EntryWalk(DtypeWalk):
 
     def _inferred(self, symbol: Symbol) -> DType:
         """Return the dtype of a symbol, at an entry that of the data."""
-        if in_call(symbol) and symbol.args[0].type.dtype is symbol.type.dtype:
-            return self.dtype_of(
-                symbol.args[0]
-            )  # a function's cast of what the program has as wide
         dtype = super()._inferred(symbol)
         if symbol.index not in self.facts.data:
             return dtype
@@ -157,8 +153,9 @@ class EntryWalk(DtypeWalk):
         if symbol.index in self.facts.whole_stores:
             return self._entry_of_store(symbol, dtype)
         if op is ops.cast:
-            of_cast = self._entry_of_call if in_call(symbol) else self._entry_of_default
-            return of_cast(symbol)
+            if in_call(symbol):
+                return self._entry_of_call(symbol, dtype)
+            return self._entry_of_default(symbol)
         if type(op) is Junction or op.signature in _BY_DESIGN or _names_dtype(symbol):
             return None
         operands = self._operands(symbol)
@@ -220,10 +217,10 @@ class EntryWalk(DtypeWalk):
             return None
         return Entry(cast, None, narrow, cast.type.dtype)
 
-    def _entry_of_call(self, step: Symbol) -> Entry | None:
+    def _entry_of_call(self, step: Symbol, dtype: DType) -> Entry | None:
         """Return the entry by a cast that a NumPy function makes of its narrow argument."""
         place, narrow = step.location, self.dtype_of(uncast(step.args[0]))
-        if not is_narrower(narrow, step.type.dtype):
+        if not is_narrower(narrow, dtype):
             return None
         key = place, narrow
         if key not in self._arguments:  # of all rounds of a loop, which share the place
@@ -231,7 +228,7 @@ class EntryWalk(DtypeWalk):
         argument = self._arguments[key]
         is_walked = argument is not None and argument.index < len(self.dtypes)
         birth = self._births.of(argument) if argument is not None and is_walked else argument
-        return Entry(step, None, narrow, step.type.dtype, birth, argument)
+        return Entry(step, None, narrow, dtype, birth, argument)
 
     def _wide_argument(self, place: Location, narrow: DType) -> Symbol | None:
         """Return the first argument of a NumPy function that is wider than a dtype, or None."""

@@ -81,10 +81,10 @@ def _marked(source: str) -> Mapping[int, tuple[str, ...]]:
 
 def _codes(comment: str) -> tuple[str, ...] | None:
     """Return the codes of a comment; () for all findings, None for another comment."""
-    found = _COMMENT.search(comment)
-    if found is None:
+    match = _COMMENT.search(comment)
+    if match is None:
         return None
-    inner, end = found.groups()
+    inner, end = match.groups()
     if inner is None:
         return ()
     return tuple(word.strip() for word in inner.split(",")) if end else (f"[{inner.strip()}",)
